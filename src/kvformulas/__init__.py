@@ -1,0 +1,108 @@
+"""The arithmetic of LLM serving, exact, documented, at C speed.
+
+Every formula is an attribute of this package and of its topic's module. Nothing is loaded until it is used (PEP 562),
+so `import kvformulas` costs neither an extension module nor NumPy.
+"""
+
+from typing import Any
+
+_FORMULAS = {
+    "kv_cache": (
+        "kv_cache_memory_per_layer",
+        "kv_cache_total_memory",
+        "kv_cache_utilization",
+        "kv_eviction_score_lru",
+        "kv_eviction_score_h2o",
+        "radix_cache_shared_prefix_len",
+        "prefix_cache_hit_bytes",
+        "kv_quantization_error",
+        "paged_attention_block_count",
+        "incremental_decode_kv_append",
+    ),
+    "paged_kv_cache": (
+        "page_table_lookup",
+        "cache_compaction_gain",
+        "block_copy_cost",
+        "prefix_sharing_savings",
+        "speculative_branch_memory",
+        "cache_eviction_lru_score",
+        "cache_eviction_beladys_score",
+        "cache_hit_latency_saving",
+        "dynamic_ntk_rope_scale",
+        "context_extension_factor",
+    ),
+    "llm_sampling": (
+        "temperature_scale",
+        "top_k_threshold",
+        "top_p_cumulative",
+        "min_p_threshold",
+        "repetition_penalty_scale",
+        "token_frequency_penalty",
+        "beam_score_update",
+        "length_penalty",
+        "pow_approx",
+        "typical_p_score",
+        "greedy_token_id",
+    ),
+    "generation_loop": (
+        "temperature_logit_scale",
+        "top_k_accept",
+        "top_p_cumulative_accept",
+        "min_p_accept",
+        "repetition_penalty_logit",
+        "frequency_penalty_logit",
+        "presence_penalty_logit",
+        "typical_sampling_accept",
+        "eta_sampling_accept",
+        "eos_stop_score",
+    ),
+    "speculative_decoding": (
+        "speculative_accept_prob",
+        "speculative_expected_tokens",
+        "draft_model_speedup",
+        "medusa_head_acceptance",
+        "json_grammar_logit_mask",
+        "constrained_beam_score",
+        "structured_repair_score",
+        "contrastive_decode_score",
+        "token_healing_overlap",
+        "watermark_green_list_bias",
+    ),
+    "continuous_batching": (
+        "admission_control_accept",
+        "iteration_level_batch_size",
+        "preemption_score",
+        "chunked_prefill_chunks",
+        "decode_throughput_tokens",
+        "streaming_first_token_latency",
+        "head_of_line_blocking_score",
+        "batching_efficiency",
+        "sequence_completion_fraction",
+        "beam_memory_per_request",
+    ),
+}
+_MODULES = (*_FORMULAS, "capi", "catalog", "cli", "runtime", "ufuncs")
+_TOPIC_OF = {name: topic for topic, names in _FORMULAS.items() for name in names}
+
+__all__ = ["__version__", *_FORMULAS, *_TOPIC_OF]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    from importlib import import_module
+
+    if name in _TOPIC_OF:
+        value = getattr(import_module(f"kvformulas.{_TOPIC_OF[name]}"), name)
+    elif name in _MODULES:
+        return import_module(f"kvformulas.{name}")
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("kvformulas")
+    else:
+        raise AttributeError(f"module 'kvformulas' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, *_MODULES})
