@@ -1,0 +1,56 @@
+# Thin names for documented commands. Each sets up what it needs in a virtual environment of its own.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+SOURCES := pyproject.toml setup.py $(shell find src -name '*.p*' -o -name '*.json')
+
+.PHONY: help demo test lint coverage accuracy mutate sanitize bench clean
+
+help:
+	@echo 'make demo      build, install and show the worked examples on a real model'
+	@echo 'make test      build, install and run the tests'
+	@echo 'make lint      ruff, cython-lint, mypy, sp-repo-review'
+	@echo 'make coverage  lines of the Python files, kernels and wrappers that the tests reach'
+	@echo 'make accuracy  the error of every formula over a million points'
+	@echo 'make mutate    mutants of the kernels and of the oracle: do the tests notice?'
+	@echo 'make sanitize  UBSan, ASan, reference counts, the same bits from every compiler'
+	@echo 'make bench     the speed table'
+
+demo: $(VENV)/.installed
+	$(BIN)/kvformulas tour
+
+test: $(VENV)/.installed-test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	$(BIN)/python -m pip install --quiet --group lint
+	PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh
+
+coverage: $(VENV)/.installed-test
+	PATH="$(abspath $(BIN)):$$PATH" tools/coverage.sh
+
+accuracy: $(VENV)/.installed-test
+	$(BIN)/python tools/accuracy.py --points 1000000 --output docs/data/accuracy.json
+
+mutate: $(VENV)/.installed-test
+	$(BIN)/python tools/mutate.py --output docs/data/mutation.json
+
+sanitize: $(VENV)/.installed-test
+	$(BIN)/python tools/sanitize.py
+
+bench: $(VENV)/.installed-bench
+	$(BIN)/python benchmarks/run.py
+
+$(VENV)/.installed: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet .
+	@touch $@
+
+$(VENV)/.installed-%: $(SOURCES)
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet ".[$*]"
+	@touch $@ $(VENV)/.installed
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info docs/_build
