@@ -21,9 +21,10 @@ else:
 
 macros = []
 directives = {}
-if os.environ.get("KVFORMULAS_LINETRACE"):
-    macros += [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
-    directives["linetrace"] = True
+tracing = bool(os.environ.get("KVFORMULAS_LINETRACE"))
+if tracing:  # for tools/line_coverage.py, which finds the C files beside their sources
+    macros = [("CYTHON_TRACE_NOGIL", "1"), ("CYTHON_USE_SYS_MONITORING", "0")]
+    directives = {"linetrace": True}
     compile_args, link_args = ["-O0", "-ffp-contract=off"], []
 
 extensions = [
@@ -37,4 +38,4 @@ extensions = [
     for path in sorted(Path("src/kvformulas").glob("*.pyx"))
 ]
 
-setup(ext_modules=cythonize(extensions, build_dir="build", include_path=["src"], compiler_directives=directives))
+setup(ext_modules=cythonize(extensions, build_dir=None if tracing else "build", include_path=["src"], compiler_directives=directives))

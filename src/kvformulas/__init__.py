@@ -4,8 +4,6 @@ Every formula is an attribute of this package and of its topic's module. Nothing
 so `import kvformulas` costs neither an extension module nor NumPy.
 """
 
-from typing import Any
-
 _FORMULAS = {
     "kv_cache": (
         "kv_cache_memory_per_layer",
@@ -87,7 +85,7 @@ _TOPIC_OF = {name: topic for topic, names in _FORMULAS.items() for name in names
 __all__ = ["__version__", *_FORMULAS, *_TOPIC_OF]  # noqa: PLE0604
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     from importlib import import_module
 
     if name in _TOPIC_OF:

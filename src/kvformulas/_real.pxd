@@ -23,4 +23,4 @@ cdef inline double _real(object value, const char *name) except? -1.0:
     except TypeError:
         if hasattr(value, "__float__") or hasattr(value, "__index__"):
             raise
-        raise TypeError(f"{name.decode()} must be a real number, not {type(value).__name__}: {value!r}") from None
+        raise TypeError(f"{name.decode()} must be a real number, not {type(value).__name__}: {value!r:.100}") from None

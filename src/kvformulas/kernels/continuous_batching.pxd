@@ -3,7 +3,7 @@
 from libc.math cimport trunc
 
 from kvformulas.kernels.paged_kv_cache cimport cache_hit_latency_saving
-from kvformulas.kernels.rules cimport blocks_covering, minimum
+from kvformulas.kernels.rules cimport at_most_one, blocks_covering
 
 
 cdef inline double admission_control_accept(
@@ -52,7 +52,7 @@ cdef inline double head_of_line_blocking_score(double longest_wait_ms, double av
 cdef inline double batching_efficiency(double actual_compute, double theoretical_max_compute) noexcept nogil:
     if theoretical_max_compute <= 0.0:
         return 0.0
-    return minimum(actual_compute / theoretical_max_compute, 1.0)
+    return at_most_one(actual_compute / theoretical_max_compute)
 
 
 cdef inline double sequence_completion_fraction(double completed, double total_running) noexcept nogil:

@@ -2,7 +2,7 @@
 # Memory, use and eviction of a contiguous KV cache, shared prefixes, and the error of an INT8 code.
 from libc.math cimport fabs, rint
 
-from kvformulas.kernels.rules cimport blocks_covering, minimum
+from kvformulas.kernels.rules cimport at_most_one, blocks_covering, minimum
 
 
 cdef inline double kv_cache_memory_per_layer(
@@ -18,7 +18,7 @@ cdef inline double kv_cache_total_memory(double per_layer_bytes, double n_layers
 cdef inline double kv_cache_utilization(double cached_tokens, double max_tokens) noexcept nogil:
     if max_tokens <= 0.0:
         return 0.0
-    return minimum(cached_tokens / max_tokens, 1.0)
+    return at_most_one(cached_tokens / max_tokens)
 
 
 cdef inline double kv_eviction_score_lru(double last_access_time, double current_time) noexcept nogil:

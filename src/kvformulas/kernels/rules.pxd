@@ -8,6 +8,11 @@ cdef inline double minimum(double x, double y) noexcept nogil:
     return x if x < y or isnan(x) else y
 
 
+cdef inline double at_most_one(double ratio) noexcept nogil:
+    # Asked this way round, a NaN stays a NaN.
+    return 1.0 if ratio > 1.0 else ratio
+
+
 cdef inline double power(double base, double exponent) noexcept nogil:
     # C's pow(1, NaN) and pow(NaN, 0) are 1.
     return NAN if isnan(base) or isnan(exponent) else pow(base, exponent)

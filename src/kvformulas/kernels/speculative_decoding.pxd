@@ -1,14 +1,14 @@
 # cython: cdivision=True
 # Draft-then-verify decoding, grammar-constrained decoding, structured repair, contrast, healing and watermarks.
-from libc.math cimport INFINITY, NAN, expm1, isnan, log, trunc
+from libc.math cimport NAN, expm1, isnan, log, trunc
 
-from kvformulas.kernels.rules cimport minimum, power
+from kvformulas.kernels.rules cimport at_most_one, power
 
 
 cdef inline double speculative_accept_prob(double target_prob, double draft_prob) noexcept nogil:
     if draft_prob <= 0.0:
         return 1.0
-    return minimum(target_prob / draft_prob, 1.0)
+    return at_most_one(target_prob / draft_prob)
 
 
 cdef inline double speculative_expected_tokens(double acceptance_rate, double speculation_depth) noexcept nogil:
@@ -56,7 +56,7 @@ cdef inline double structured_repair_score(
 ) noexcept nogil:
     if max_repair_attempts <= 0.0:
         return output_validity
-    if max_repair_attempts == INFINITY:
+    if max_repair_attempts > 9007199254740992.0:
         return output_validity * (1.0 - repair_attempts / max_repair_attempts)
     # The difference first: whole numbers stay exact.
     return output_validity * (max_repair_attempts - repair_attempts) / max_repair_attempts

@@ -1,0 +1,22 @@
+# What the lazy package offers: every formula by name, and every module.
+from kvformulas import capi as capi
+from kvformulas import catalog as catalog
+from kvformulas import cli as cli
+from kvformulas import continuous_batching as continuous_batching
+from kvformulas import generation_loop as generation_loop
+from kvformulas import kv_cache as kv_cache
+from kvformulas import llm_sampling as llm_sampling
+from kvformulas import paged_kv_cache as paged_kv_cache
+from kvformulas import runtime as runtime
+from kvformulas import speculative_decoding as speculative_decoding
+from kvformulas.continuous_batching import *
+from kvformulas.generation_loop import *
+from kvformulas.kv_cache import *
+from kvformulas.llm_sampling import *
+from kvformulas.paged_kv_cache import *
+from kvformulas.speculative_decoding import *
+
+_FORMULAS: dict[str, tuple[str, ...]]
+_TOPIC_OF: dict[str, str]
+
+__version__: str
