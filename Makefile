@@ -28,7 +28,7 @@ lint: $(VENV)/.installed
 	PATH="$(abspath $(BIN)):$$PATH" tools/lint.sh
 
 coverage: $(VENV)/.installed-test
-	PATH="$(abspath $(BIN)):$$PATH" tools/coverage.sh
+	$(BIN)/python tools/line_coverage.py
 
 accuracy: $(VENV)/.installed-test
 	$(BIN)/python tools/accuracy.py --points 1000000 --output docs/data/accuracy.json

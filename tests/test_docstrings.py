@@ -1,0 +1,53 @@
+# The documentation is part of the interface: its examples run, its sections are complete and its siblings exist.
+import doctest
+import importlib
+import re
+
+import kvformulas
+import pytest
+from conftest import FORMULAS
+from kvformulas import catalog
+from numpydoc.validate import validate
+
+NAMES = {name for _, name in FORMULAS}
+ACCEPTED = {
+    "GL01",  # a summary on the line after the quotes: numpydoc's own style, but either is fine
+    "SA04",  # a sibling's description follows the colon
+}
+
+
+def test_examples_run(topic, formula):
+    test = doctest.DocTestParser().get_doctest(getattr(kvformulas, formula).__doc__, {}, formula, None, None)
+    assert len(test.examples) >= 2
+    result = doctest.DocTestRunner().run(test)
+    assert result.failed == 0
+
+
+def test_numpydoc_finds_nothing_amiss(topic, formula):
+    errors = validate(f"kvformulas.{topic}.{formula}")["errors"]
+    assert [error for error in errors if error[0] not in ACCEPTED] == []
+
+
+def test_every_fact_is_there(topic, formula):
+    entry = catalog.formula(formula)
+    assert entry.module == topic
+    for fact in ("summary", "math", "domain", "guard", "special_values", "error", "unit", "example"):
+        assert getattr(entry, fact).strip(), fact
+    assert entry.source
+    assert all(argument.unit and argument.description for argument in entry.arguments)
+
+
+def test_siblings_exist(topic, formula):
+    doc = getattr(kvformulas, formula).__doc__
+    section = doc.partition("See Also\n")[2].partition("Notes\n")[0]
+    siblings = re.findall(r"^    (?:kvformulas\.(\w+)\.)?(\w+) : ", section, re.MULTILINE)
+    for module, name in siblings:
+        assert hasattr(importlib.import_module(f"kvformulas.{module or topic}"), name)
+
+
+@pytest.mark.parametrize("module", ["catalog", "runtime", "cli"])
+def test_python_modules_are_documented(module):
+    loaded = importlib.import_module(f"kvformulas.{module}")
+    assert loaded.__doc__
+    public = [value for name, value in vars(loaded).items() if not name.startswith("_") and callable(value)]
+    assert all(value.__doc__ for value in public if value.__module__ == loaded.__name__)
