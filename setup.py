@@ -38,4 +38,11 @@ extensions = [
     for path in sorted(Path("src/kvformulas").glob("*.pyx"))
 ]
 
-setup(ext_modules=cythonize(extensions, build_dir=None if tracing else "build", include_path=["src"], compiler_directives=directives))
+setup(
+    ext_modules=cythonize(
+        extensions,
+        build_dir=None if tracing else "build",
+        include_path=["src"],
+        compiler_directives=directives,
+    )
+)

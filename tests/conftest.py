@@ -12,8 +12,10 @@ FORMULAS = [(topic, name) for topic, names in CONTRACT.items() for name in names
 
 
 def pytest_generate_tests(metafunc):
-    """Run a test that asks for `topic` and `formula`, or for `topic` alone, once for each."""
+    """Run a test that asks for a `formula`, for its `topic` too, or for a `topic` alone, once for each."""
     if {"topic", "formula"} <= set(metafunc.fixturenames):
         metafunc.parametrize(("topic", "formula"), FORMULAS, ids=[name for _, name in FORMULAS])
+    elif "formula" in metafunc.fixturenames:
+        metafunc.parametrize("formula", [name for _, name in FORMULAS])
     elif "topic" in metafunc.fixturenames:
         metafunc.parametrize("topic", CONTRACT)

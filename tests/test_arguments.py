@@ -4,9 +4,10 @@ import math
 from decimal import Decimal
 from fractions import Fraction
 
-import kvformulas
 import numpy as np
 import pytest
+
+import kvformulas
 from conftest import CONTRACT
 
 ORDINARY = [3.0, 2.0, 5.0, 0.75, 4.0, 7.0]

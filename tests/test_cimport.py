@@ -10,7 +10,9 @@ def test_cimport_from_the_package_and_from_a_topic(tmp_path):
     names = [name for _, name in FORMULAS]
     lines = ["from kvformulas cimport " + ", ".join(names)]
     for topic, formulas in CONTRACT.items():
-        lines.append(f"from kvformulas.kernels.{topic} cimport " + ", ".join(f"{name} as topic_{name}" for name in formulas))
+        lines.append(
+            f"from kvformulas.kernels.{topic} cimport " + ", ".join(f"{name} as topic_{name}" for name in formulas)
+        )
     lines += ["def results():", "    cdef double[122] r", "    with nogil:"]
     for i, (topic, name) in enumerate(FORMULAS):
         arguments = ", ".join(map(repr, VALUES[: len(CONTRACT[topic][name])]))

@@ -6,8 +6,9 @@ import inspect
 import re
 from pathlib import Path
 
-import kvformulas
 import pytest
+
+import kvformulas
 from conftest import CONTRACT, FORMULAS
 from kvformulas import catalog
 
@@ -65,7 +66,8 @@ def test_lazy_package_in_cython():
 
 def test_catalog():
     assert {
-        module: {f.name: [a.name for a in f.arguments] for f in catalog.formulas(module)} for module in catalog.modules()
+        module: {f.name: [a.name for a in f.arguments] for f in catalog.formulas(module)}
+        for module in catalog.modules()
     } == CONTRACT
 
 

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+
 from conftest import CONTRACT
 
 ROOT = Path(__file__).parents[1]
@@ -61,7 +62,10 @@ def test_the_wheel_from_the_sdist_works(distributions, tmp_path):
     run = subprocess.run([python, "-m", "kvformulas", "tour"], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "224 MiB" in run.stdout
     code = "import kvformulas.kv_cache as m; print(m.kv_cache_memory_per_layer(1, 2048, 8, 128, 2))"
-    assert subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout == "8388608.0\n"
+    assert (
+        subprocess.run([python, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+        == "8388608.0\n"
+    )
 
 
 def test_installed_size_is_at_most_a_megabyte():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+
 from build_ext import build
 
 ROOT = Path(__file__).parents[1]
@@ -37,7 +38,11 @@ def test_shell_examples(block, tmp_path):
         program, *arguments = shlex.split(command, comments=True)
         if program == "kvformulas":
             run = subprocess.run(
-                [sys.executable, "-m", "kvformulas", *arguments], cwd=tmp_path, capture_output=True, text=True, check=True
+                [sys.executable, "-m", "kvformulas", *arguments],
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=True,
             )
             assert run.stdout == printed or (not printed and run.stdout)
         elif program == "make":

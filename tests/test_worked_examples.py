@@ -1,8 +1,9 @@
 # The worked examples that the specification pins, at Qwen3-0.6B's size, and the figures of the departures.
 import math
 
-import kvformulas as kv
 import pytest
+
+import kvformulas as kv
 
 
 @pytest.mark.parametrize(
