@@ -86,12 +86,11 @@ __all__ = ["__version__", *_FORMULAS, *_TOPIC_OF]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:
-    from importlib import import_module
-
+    # __import__, because importing importlib would cost more than the formula's own module.
     if name in _TOPIC_OF:
-        value = getattr(import_module(f"kvformulas.{_TOPIC_OF[name]}"), name)
+        value = getattr(__import__(f"kvformulas.{_TOPIC_OF[name]}", fromlist=[name]), name)
     elif name in _MODULES:
-        return import_module(f"kvformulas.{name}")
+        return __import__(f"kvformulas.{name}", fromlist=[name])
     elif name == "__version__":
         from importlib.metadata import version
 
