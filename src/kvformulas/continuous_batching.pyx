@@ -59,7 +59,8 @@ def admission_control_accept(request_kv_tokens: float, available_kv_tokens: floa
 
     **Special values:** NaN in any argument rejects, and so does an infinite ``available_kv_tokens`` with a margin of 1.
 
-    **Error:** none in the comparison; the threshold has 1 ULP (two roundings). With a margin of 0 it is exact.
+    **Error:** none in the comparison; the threshold has 1 ULP (two roundings). With a margin of 0 it is
+    exact.
 
     The margin is a share of what is free now. In vLLM it is a share of all blocks, fixed at the start.
 

@@ -1,6 +1,6 @@
 # cython: cdivision=True
 # Draft-then-verify decoding, grammar-constrained decoding, structured repair, contrast, healing and watermarks.
-from libc.math cimport NAN, expm1, isnan, log, trunc
+from libc.math cimport INFINITY, NAN, expm1, fabs, isnan, log, trunc
 
 from kvformulas.kernels.rules cimport at_most_one, power
 
@@ -54,12 +54,15 @@ cdef inline double constrained_beam_score(
 cdef inline double structured_repair_score(
     double output_validity, double repair_attempts, double max_repair_attempts
 ) noexcept nogil:
+    cdef double left = max_repair_attempts - repair_attempts
     if max_repair_attempts <= 0.0:
         return output_validity
-    if max_repair_attempts > 9007199254740992.0:
+    if max_repair_attempts == INFINITY:
         return output_validity * (1.0 - repair_attempts / max_repair_attempts)
-    # The difference first: whole numbers stay exact.
-    return output_validity * (max_repair_attempts - repair_attempts) / max_repair_attempts
+    # The quotient last: whole numbers stay exact.
+    if 1e-300 < fabs(output_validity * left) < INFINITY:
+        return output_validity * left / max_repair_attempts
+    return output_validity * (left / max_repair_attempts)
 
 
 cdef inline double contrastive_decode_score(

@@ -1,0 +1,156 @@
+"""What sanitize.py runs in a process of its own: every kernel and wrapper over hostile doubles, and a great many calls."""
+
+import gc
+import inspect
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from fractions import Fraction
+from itertools import repeat
+from pathlib import Path
+from types import ModuleType
+
+import hostile
+import numpy as np
+from conftest import CONTRACT
+
+# What a run may add to the memory that is in use: caches and free lists, not one object or byte a call.
+SPARE_BLOCKS = 64
+SPARE_BYTES = 4 << 20
+
+
+def wrappers() -> Iterator[tuple[str, Callable[..., float]]]:
+    import kvformulas
+
+    for names in CONTRACT.values():
+        for name in names:
+            yield name, getattr(kvformulas, name)
+
+
+def points(name: str, arity: int, count: int) -> np.ndarray:
+    """Return hostile arguments, then `count` ordinary ones of all magnitudes: a row an argument, a column a point."""
+    random = np.random.default_rng(list(name.encode()))
+    magnitudes = random.uniform(-40, 40, (arity, count // 2))
+    ordinary = np.hstack([np.exp2(magnitudes), random.integers(0, 100_000, (arity, count - count // 2)).astype(float)])
+    cases = np.array(list(hostile.cases(name, arity)), dtype=float).reshape(-1, arity).T
+    return np.ascontiguousarray(np.hstack([cases, ordinary]))
+
+
+def kernels(library: str) -> str:
+    from kernels import load
+
+    module: ModuleType = load(Path(library))
+    total = 0
+    for topic in CONTRACT.values():
+        for name, arguments in topic.items():
+            values = points(name, len(arguments), 2000)
+            getattr(module, name)(values, np.empty(values.shape[1]))
+            total += values.shape[1]
+    return f"{total} points through the kernels, nothing undefined"
+
+
+class Number:
+    """A real number that is no float."""
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+    def __float__(self) -> float:
+        return self.value
+
+
+class Broken:
+    def __float__(self) -> float:
+        raise ValueError("no")
+
+
+def failing_calls(arguments: list[str], good: object) -> Iterator[tuple[tuple[object, ...], dict[str, object]]]:
+    """Yield calls that must raise: each kind of bad value in each place, a wrong count, a wrong or repeated name."""
+    for i in range(len(arguments)):
+        for bad in ("text", None, object(), 10**400, Broken(), 1j):
+            yield (*repeat(good, i), bad, *repeat(good, len(arguments) - i - 1)), {}
+    everything = tuple(repeat(good, len(arguments)))
+    yield everything[1:], {}
+    yield (*everything, good), {}
+    yield everything, {"unknown": good}
+    yield everything, {arguments[0]: good}
+
+
+def raises(wrapper: Callable[..., float], arguments: tuple[object, ...], named: dict[str, object]) -> None:
+    try:
+        wrapper(*arguments, **named)
+    except (TypeError, ValueError, OverflowError):
+        return
+    raise AssertionError(f"{wrapper.__name__} accepts {arguments} {named}")
+
+
+def over_wrappers() -> str:
+    total = 0
+    for name, wrapper in wrappers():
+        arguments = list(inspect.signature(wrapper).parameters)
+        for values in points(name, len(arguments), 200).T:
+            wrapper(*values.tolist())
+            total += 1
+        for values in ([3] * len(arguments), [Number(3.0)] * len(arguments), [Fraction(1, 3)] * len(arguments)):
+            wrapper(**dict(zip(arguments, values, strict=True)))
+        for positional, named in failing_calls(arguments, 2.5):
+            raises(wrapper, positional, named)
+    return f"{total} calls of the wrappers, and every kind of failing call"
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+def growth(repeated: Callable[[], None]) -> tuple[int, int]:
+    """Return the memory blocks and bytes that a second run of something adds to what a first one left."""
+    repeated()
+    gc.collect()
+    blocks, size = sys.getallocatedblocks(), resident()
+    repeated()
+    gc.collect()
+    return sys.getallocatedblocks() - blocks, resident() - size
+
+
+def memory(calls: int) -> str:
+    """Call each wrapper `calls` times: nine in ten with good arguments of every kind, one in ten with bad ones."""
+    for name, wrapper in wrappers():
+        arguments = list(inspect.signature(wrapper).parameters)
+        sets: list[tuple[object, ...]] = [
+            tuple(1.5 + i for i in range(len(arguments))),
+            tuple(10**6 + i for i in range(len(arguments))),
+            tuple(Number(2.5 + i) for i in range(len(arguments))),
+        ]
+        named = dict(zip(arguments, sets[0], strict=True))
+        bad = list(failing_calls(arguments, sets[0][0]))
+        watched = [value for values in sets for value in values]
+        watched += [value for positional, _ in bad for value in positional if sys.getrefcount(value) < 1 << 20]
+        share = calls * 9 // 10 // 4 // 2
+        failures = calls // 10 // len(bad) // 2
+
+        def repeated() -> None:
+            for values in sets:
+                for _ in repeat(None, share):
+                    wrapper(*values)
+            for _ in repeat(None, share):
+                wrapper(**named)
+            for positional, keywords in bad:
+                for _ in repeat(None, failures):
+                    with suppress(TypeError, ValueError, OverflowError):
+                        wrapper(*positional, **keywords)
+
+        before = [sys.getrefcount(value) for value in watched]
+        blocks, size = growth(repeated)
+        if [sys.getrefcount(value) for value in watched] != before:
+            raise AssertionError(f"{name} changes the reference count of an argument")
+        result, fresh = wrapper(*sets[0]), float("2.75")
+        if sys.getrefcount(result) != sys.getrefcount(fresh):
+            raise AssertionError(f"{name} returns a float with a reference to spare")
+        if blocks > SPARE_BLOCKS or size > SPARE_BYTES:
+            raise AssertionError(f"{name} leaves {blocks} blocks and {size} bytes after {calls} calls")
+    return f"{calls} calls of each wrapper leave no reference and no memory"
+
+
+if __name__ == "__main__":
+    what, *rest = sys.argv[1:]
+    print({"kernels": kernels, "wrappers": over_wrappers, "memory": lambda n: memory(int(n))}[what](*rest))
