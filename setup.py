@@ -43,6 +43,7 @@ setup(
         extensions,
         build_dir=None if tracing else "build",
         include_path=["src"],
+        force=True,  # Cython does not see that a wrapper depends on its kernels
         compiler_directives=directives,
     )
 )

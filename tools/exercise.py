@@ -12,6 +12,7 @@ from types import ModuleType
 
 import hostile
 import numpy as np
+import points
 from conftest import CONTRACT
 
 # What a run may add to the memory that is in use: caches and free lists, not one object or byte a call.
@@ -27,13 +28,9 @@ def wrappers() -> Iterator[tuple[str, Callable[..., float]]]:
             yield name, getattr(kvformulas, name)
 
 
-def points(name: str, arity: int, count: int) -> np.ndarray:
-    """Return hostile arguments, then `count` ordinary ones of all magnitudes: a row an argument, a column a point."""
-    random = np.random.default_rng(list(name.encode()))
-    magnitudes = random.uniform(-40, 40, (arity, count // 2))
-    ordinary = np.hstack([np.exp2(magnitudes), random.integers(0, 100_000, (arity, count - count // 2)).astype(float)])
-    cases = np.array(list(hostile.cases(name, arity)), dtype=float).reshape(-1, arity).T
-    return np.ascontiguousarray(np.hstack([cases, ordinary]))
+def arguments_of(name: str, arity: int, count: int) -> np.ndarray:
+    """Return the hostile cases, then `count` sampled points: a row an argument, a column a point."""
+    return np.hstack([np.array(hostile.cases(name, arity)).T, np.array(points.columns(name, count))])
 
 
 def kernels(library: str) -> str:
@@ -43,7 +40,7 @@ def kernels(library: str) -> str:
     total = 0
     for topic in CONTRACT.values():
         for name, arguments in topic.items():
-            values = points(name, len(arguments), 2000)
+            values = arguments_of(name, len(arguments), 2000)
             getattr(module, name)(values, np.empty(values.shape[1]))
             total += values.shape[1]
     return f"{total} points through the kernels, nothing undefined"
@@ -88,7 +85,7 @@ def over_wrappers() -> str:
     total = 0
     for name, wrapper in wrappers():
         arguments = list(inspect.signature(wrapper).parameters)
-        for values in points(name, len(arguments), 200).T:
+        for values in arguments_of(name, len(arguments), 200).T:
             wrapper(*values.tolist())
             total += 1
         for values in ([3] * len(arguments), [Number(3.0)] * len(arguments), [Fraction(1, 3)] * len(arguments)):

@@ -139,7 +139,7 @@ def replacements(node: ast.AST, names: list[str], language: Language) -> Iterato
             for other in names:
                 if other != name:
                     yield "variable", ast.Name(other)
-        case ast.Call(func=func, args=args):
+        case ast.Call(func=func, args=args, keywords=keywords):
             texts = [f"({ast.unparse(argument)})" for argument in args if not isinstance(argument, ast.Starred)]
             for template in language.calls.get(ast.unparse(func), ()):
                 if len(texts) == len(args):
@@ -147,7 +147,7 @@ def replacements(node: ast.AST, names: list[str], language: Language) -> Iterato
             for i in range(len(args) - 1 if ast.unparse(func) not in language.symmetric else 0):
                 if ast.unparse(args[i]) != CONTEXT:
                     swapped = [*args[:i], args[i + 1], args[i], *args[i + 2 :]]
-                    yield "arguments swapped", ast.Call(func, swapped, [])
+                    yield "arguments swapped", ast.Call(func, swapped, keywords)
         case ast.IfExp(test=test, body=body, orelse=orelse):
             yield "branches swapped", ast.IfExp(test, orelse, body)
             yield "branch dropped", body

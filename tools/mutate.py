@@ -232,7 +232,8 @@ def oracle_files() -> dict[str, ast.Module]:
 
 
 def functions_of(module: ast.Module) -> list[ast.FunctionDef]:
-    return [node for node in module.body if isinstance(node, ast.FunctionDef)]
+    """Return a file's functions, but `reals`, which makes the context: a precision is no part of a definition."""
+    return [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name != "reals"]
 
 
 def with_mutant(files: dict[str, ast.Module], mutant: Mutant) -> dict[str, Callable[..., object]]:

@@ -131,7 +131,7 @@ def has_v3() -> bool:
 
 def bits(builds: Builds, count: int) -> str:
     sys.path.insert(0, str(ROOT / "tests"))
-    from exercise import points
+    from exercise import arguments_of
 
     if not which("clang"):
         raise Fault("clang is not installed (Debian: apt-get install clang)")
@@ -141,7 +141,7 @@ def bits(builds: Builds, count: int) -> str:
         modules = dict(zip(chosen, map(load, libraries), strict=True))
     total = 0
     for name, kernel in formulas(read_kernels()).items():
-        arguments = points(name, len(kernel.arguments), count)
+        arguments = np.ascontiguousarray(arguments_of(name, len(kernel.arguments), count))
         total += arguments.shape[1]
         reference = None
         for build, module in modules.items():

@@ -1,6 +1,6 @@
 # cython: cdivision=True
 # Draft-then-verify decoding, grammar-constrained decoding, structured repair, contrast, healing and watermarks.
-from libc.math cimport INFINITY, NAN, expm1, fabs, isnan, log, trunc
+from libc.math cimport INFINITY, NAN, expm1, fabs, isinf, isnan, log, trunc
 
 from kvformulas.kernels.rules cimport at_most_one, power
 
@@ -57,7 +57,7 @@ cdef inline double structured_repair_score(
     cdef double left = max_repair_attempts - repair_attempts
     if max_repair_attempts <= 0.0:
         return output_validity
-    if max_repair_attempts == INFINITY:
+    if isinf(left):
         return output_validity * (1.0 - repair_attempts / max_repair_attempts)
     # The quotient last: whole numbers stay exact.
     if 1e-300 < fabs(output_validity * left) < INFINITY:
