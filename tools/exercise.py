@@ -14,6 +14,9 @@ import hostile
 import numpy as np
 import points
 from conftest import CONTRACT
+from kernels import load
+
+POINTS = 20_000  # sampled points for each formula, beside the hostile ones
 
 # What a run may add to the memory that is in use: caches and free lists, not one object or byte a call.
 SPARE_BLOCKS = 64
@@ -28,21 +31,26 @@ def wrappers() -> Iterator[tuple[str, Callable[..., float]]]:
             yield name, getattr(kvformulas, name)
 
 
-def arguments_of(name: str, arity: int, count: int) -> np.ndarray:
-    """Return the hostile cases, then `count` sampled points: a row an argument, a column a point."""
-    return np.hstack([np.array(hostile.cases(name, arity)).T, np.array(points.columns(name, count))])
+def arguments_of(name: str, arity: int, every: int) -> np.ndarray:
+    """Return the hostile cases and sampled points, or every so-manieth: a row an argument, a column a point."""
+    cases = hostile.cases(name, arity)[::every]
+    return np.hstack([np.array(cases).T, np.array(points.columns(name, POINTS // every))])
 
 
-def kernels(library: str) -> str:
-    from kernels import load
+def run_loop(module: ModuleType, name: str, arguments: np.ndarray) -> np.ndarray:
+    """Run one kernel of sanitize.py's loops over all the points."""
+    arguments = np.ascontiguousarray(arguments)
+    results = np.empty(arguments.shape[1])
+    getattr(module, name)(arguments.ctypes.data, results.ctypes.data, len(results))
+    return results
 
-    module: ModuleType = load(Path(library))
+
+def over_kernels(library: str, every: str) -> str:
+    module = load(Path(library))
     total = 0
     for topic in CONTRACT.values():
         for name, arguments in topic.items():
-            values = arguments_of(name, len(arguments), 2000)
-            getattr(module, name)(values, np.empty(values.shape[1]))
-            total += values.shape[1]
+            total += len(run_loop(module, name, arguments_of(name, len(arguments), int(every))))
     return f"{total} points through the kernels, nothing undefined"
 
 
@@ -81,11 +89,11 @@ def raises(wrapper: Callable[..., float], arguments: tuple[object, ...], named: 
     raise AssertionError(f"{wrapper.__name__} accepts {arguments} {named}")
 
 
-def over_wrappers() -> str:
+def over_wrappers(every: str) -> str:
     total = 0
     for name, wrapper in wrappers():
         arguments = list(inspect.signature(wrapper).parameters)
-        for values in arguments_of(name, len(arguments), 200).T:
+        for values in arguments_of(name, len(arguments), int(every)).T:
             wrapper(*values.tolist())
             total += 1
         for values in ([3] * len(arguments), [Number(3.0)] * len(arguments), [Fraction(1, 3)] * len(arguments)):
@@ -109,8 +117,9 @@ def growth(repeated: Callable[[], None]) -> tuple[int, int]:
     return sys.getallocatedblocks() - blocks, resident() - size
 
 
-def memory(calls: int) -> str:
-    """Call each wrapper `calls` times: nine in ten with good arguments of every kind, one in ten with bad ones."""
+def memory(count: str) -> str:
+    """Call each wrapper so often: nine in ten with good arguments of every kind, one in ten with bad ones."""
+    calls = int(count)
     for name, wrapper in wrappers():
         arguments = list(inspect.signature(wrapper).parameters)
         sets: list[tuple[object, ...]] = [
@@ -121,7 +130,7 @@ def memory(calls: int) -> str:
         named = dict(zip(arguments, sets[0], strict=True))
         bad = list(failing_calls(arguments, sets[0][0]))
         watched = [value for values in sets for value in values]
-        watched += [value for positional, _ in bad for value in positional if sys.getrefcount(value) < 1 << 20]
+        watched += [value for positional, _ in bad for value in positional if value is not None]
         share = calls * 9 // 10 // 4 // 2
         failures = calls // 10 // len(bad) // 2
 
@@ -150,4 +159,4 @@ def memory(calls: int) -> str:
 
 if __name__ == "__main__":
     what, *rest = sys.argv[1:]
-    print({"kernels": kernels, "wrappers": over_wrappers, "memory": lambda n: memory(int(n))}[what](*rest))
+    print({"kernels": over_kernels, "wrappers": over_wrappers, "memory": memory}[what](*rest))

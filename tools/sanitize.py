@@ -15,6 +15,10 @@ from shutil import copytree, ignore_patterns, which
 
 import click
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from exercise import arguments_of, run_loop
 from kernels import FLAGS, ROOT, SRC, compile_module, cython, formulas, load, read_kernels
 
 EXERCISE = Path(__file__).with_name("exercise.py")
@@ -48,12 +52,14 @@ def loops_text() -> str:
     lines = ["# cython: cdivision=True"]
     lines += [f"from kvformulas.kernels.{kernel.topic} cimport {name} as c_{name}" for name, kernel in kernels.items()]
     for name, kernel in kernels.items():
+        arguments = ", ".join(f"points[{j} * count + i]" for j in range(len(kernel.arguments)))
         lines += [
-            f"def {name}(const double[:, ::1] points, double[::1] results):",
+            f"def {name}(size_t arguments_at, size_t results_at, Py_ssize_t count):",
+            "    cdef const double *points = <const double *>arguments_at",
+            "    cdef double *results = <double *>results_at",
             "    cdef Py_ssize_t i",
-            "    with nogil:",
-            "        for i in range(results.shape[0]):",
-            f"            results[i] = c_{name}({', '.join(f'points[{j}, i]' for j in range(len(kernel.arguments)))})",
+            "    for i in range(count):",
+            f"        results[i] = c_{name}({arguments})",
         ]
     return "\n".join([*lines, ""])
 
@@ -105,16 +111,17 @@ class Builds:
         return compile_module(self.c_files["loops"], self.folder / name.replace(" ", "_"), [*flags, *FLAGS], compiler)
 
 
-def ubsan(builds: Builds) -> str:
+def ubsan(builds: Builds, every: int) -> str:
     library = builds.loops("ubsan", ["-O1", *UNDEFINED])
-    return child(library.parent, "kernels", str(library), UBSAN_OPTIONS="print_stacktrace=1")
+    return child(library.parent, "kernels", str(library), str(every), UBSAN_OPTIONS="print_stacktrace=1")
 
 
-def asan(builds: Builds) -> str:
+def asan(builds: Builds, every: int) -> str:
     home = builds.package("asan", ["-O1", *ADDRESS, *UNDEFINED, *FLAGS])
     return child(
         home,
         "wrappers",
+        str(every),
         LD_PRELOAD=runtime_library("libasan.so"),
         PYTHONMALLOC="malloc",  # each object in a block of its own, which ASan can watch
         ASAN_OPTIONS="detect_leaks=0",  # CPython leaks on exit by design; the memory check looks for ours
@@ -129,10 +136,7 @@ def has_v3() -> bool:
     return set(Path("/proc/cpuinfo").read_text().partition("flags")[2].partition("\n")[0].split()) >= V3
 
 
-def bits(builds: Builds, count: int) -> str:
-    sys.path.insert(0, str(ROOT / "tests"))
-    from exercise import arguments_of
-
+def bits(builds: Builds, every: int) -> str:
     if not which("clang"):
         raise Fault("clang is not installed (Debian: apt-get install clang)")
     chosen = {name: build for name, build in BUILDS.items() if "v3" not in name or has_v3()}
@@ -141,26 +145,25 @@ def bits(builds: Builds, count: int) -> str:
         modules = dict(zip(chosen, map(load, libraries), strict=True))
     total = 0
     for name, kernel in formulas(read_kernels()).items():
-        arguments = np.ascontiguousarray(arguments_of(name, len(kernel.arguments), count))
+        arguments = arguments_of(name, len(kernel.arguments), every)
         total += arguments.shape[1]
-        reference = None
-        for build, module in modules.items():
-            results = np.empty(arguments.shape[1])
-            getattr(module, name)(arguments, results)
-            results[np.isnan(results)] = np.nan  # a NaN's sign and payload are not promised
-            pattern = results.view(np.uint64)
-            if reference is None:
-                reference = pattern
-            elif (different := np.flatnonzero(pattern != reference)).size:
-                first = different[0]
-                values = [float(value).hex() for value in arguments[:, first]]
-                raise Fault(
-                    f"{name}({', '.join(values)}) is {float(results[first]).hex()} by {build}, "
-                    f"{float(reference.view(np.float64)[first]).hex()} by {next(iter(modules))}; "
-                    f"{different.size} of {arguments.shape[1]} points differ"
-                )
+        results = {build: run_loop(module, name, arguments) for build, module in modules.items()}
+        first, *others = results
+        for other in others:
+            if fault := difference(arguments, results[first], results[other]):
+                raise Fault(f"{name}, {first} against {other}: {fault}")
     without = "" if has_v3() else " (this CPU cannot run x86-64-v3: left out)"
-    return f"{total} points of {len(formulas(read_kernels()))} formulas, the same bits from {', '.join(chosen)}{without}"
+    return f"{total} points through the kernels, the same bits from {', '.join(chosen)}{without}"
+
+
+def difference(arguments: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> str | None:
+    """Say where the bits differ; a NaN is a NaN, as its sign and payload are not promised."""
+    same = (ours.view(np.uint64) == theirs.view(np.uint64)) | (np.isnan(ours) & np.isnan(theirs))
+    if same.all():
+        return None
+    i = np.flatnonzero(~same)[0]
+    values = ", ".join(value.hex() for value in arguments[:, i].tolist())
+    return f"({values}) is {ours[i].item().hex()} and {theirs[i].item().hex()}; {(~same).sum()} of {len(same)} differ"
 
 
 @contextmanager
@@ -172,18 +175,18 @@ def translated() -> Iterator[Builds]:
 @click.command(help=__doc__)
 @click.option("--quick", is_flag=True, help="Fewer calls and points: what CI runs.")
 def main(quick: bool) -> None:
-    calls, count = (20_000, 2_000) if quick else (1_000_000, 20_000)
-    failed = False
-    with translated() as builds:
+    calls, every = (20_000, 7) if quick else (1_000_000, 1)
+    with translated() as builds, ThreadPoolExecutor(os.cpu_count()) as pool:
         checks: dict[str, Callable[[], str]] = {
-            "ubsan": lambda: ubsan(builds),
-            "asan": lambda: asan(builds),
+            "ubsan": lambda: ubsan(builds, every),
+            "asan": lambda: asan(builds, every),
             "memory": lambda: memory(builds, calls),
-            "bits": lambda: bits(builds, count),
+            "bits": lambda: bits(builds, every),
         }
-        for name, check in checks.items():
+        failed = False
+        for name, check in [(name, pool.submit(check)) for name, check in checks.items()]:
             try:
-                click.echo(f"ok      {name}: {check()}")
+                click.echo(f"ok      {name}: {check.result()}")
             except (Fault, RuntimeError) as fault:
                 failed = True
                 click.echo(f"FAILED  {name}: {fault}")
