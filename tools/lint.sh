@@ -9,3 +9,4 @@ mypy
 validate-pyproject pyproject.toml
 codespell
 repo-review .
+zizmor --offline --quiet .github

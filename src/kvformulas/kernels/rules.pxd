@@ -31,7 +31,7 @@ cdef inline double quotient_error(double numerator, double denominator, double q
 
 
 cdef inline double blocks_covering(double tokens, double size) noexcept nogil:
-    # trunc((tokens + size - 1) / size). From 2**53 on that sum is rounded and can be a whole block off, so it is avoided.
+    # trunc((tokens + size - 1) / size). From 2**53 on that sum is rounded and can be a block off, so it is avoided.
     cdef double padded = tokens + size
     if padded < 9007199254740992.0:
         return trunc((padded - 1.0) / size)
