@@ -10,9 +10,9 @@ from importlib import import_module
 from importlib.resources import files
 
 import pytest
-from conftest import CONTRACT, FORMULAS
 
 import kvformulas
+from conftest import CONTRACT, FORMULAS
 from kvformulas import catalog
 
 

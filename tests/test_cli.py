@@ -10,8 +10,8 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from conftest import CONTRACT, FORMULAS
 
+from conftest import CONTRACT, FORMULAS
 from kvformulas import catalog, cli
 from kvformulas.runtime import Runtime
 

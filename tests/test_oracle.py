@@ -7,18 +7,18 @@ import math
 import random
 from pathlib import Path
 
-import oracle
-import points
 import pytest
-import reference
-import ulp
-from conftest import CONTRACT, FORMULAS
 from flint import arb, ctx
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from oracle import comparison
 
 import kvformulas
+import oracle
+import points
+import reference
+import ulp
+from conftest import CONTRACT, FORMULAS
+from oracle import comparison
 
 TESTS = Path(__file__).parent
 SOURCES = [TESTS / "ulp.py", *sorted(TESTS.glob("oracle/*.py")), *sorted(TESTS.glob("reference/*.py"))]

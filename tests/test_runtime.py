@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from conftest import CONTRACT
 
 import kvformulas
+from conftest import CONTRACT
 from kvformulas.runtime import Runtime
 
 RUNTIME = Runtime(mode="local")

@@ -4,10 +4,11 @@ import sys
 from fractions import Fraction
 
 import pytest
-import ulp
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath.ctx_mp import MPContext
+
+import ulp
 
 LARGEST = sys.float_info.max
 SMALLEST = 5e-324

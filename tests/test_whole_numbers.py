@@ -4,11 +4,11 @@ from fractions import Fraction
 from math import prod
 
 import pytest
-from conftest import FORMULAS
 from hypothesis import given
 from hypothesis import strategies as st
 
 import kvformulas
+from conftest import FORMULAS
 
 LARGEST = 2**53
 SMALL = st.integers(0, 1000)

@@ -1,7 +1,8 @@
-"""What sanitize.py runs in a process of its own: every kernel and wrapper over hostile doubles, and a great many calls."""
+"""What sanitize.py runs in a process of its own: every kernel and wrapper over hostile doubles, and very many calls."""
 
 import gc
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -10,8 +11,9 @@ from itertools import repeat
 from pathlib import Path
 from types import ModuleType
 
-import hostile
 import numpy as np
+
+import hostile
 import points
 from conftest import CONTRACT
 from kernels import load
@@ -26,13 +28,15 @@ SPARE_BYTES = 4 << 20
 def wrappers() -> Iterator[tuple[str, Callable[..., float]]]:
     import kvformulas
 
+    home = os.environ["PYTHONPATH"].partition(os.pathsep)[0]
+    assert Path(kvformulas.__file__).is_relative_to(home), "another kvformulas is in the way"
     for names in CONTRACT.values():
         for name in names:
             yield name, getattr(kvformulas, name)
 
 
 def arguments_of(name: str, arity: int, every: int) -> np.ndarray:
-    """Return the hostile cases and sampled points, or every so-manieth: a row an argument, a column a point."""
+    """Return the hostile cases and sampled points, or one in `every`: a row an argument, a column a point."""
     cases = hostile.cases(name, arity)[::every]
     return np.hstack([np.array(cases).T, np.array(points.columns(name, POINTS // every))])
 
@@ -107,54 +111,58 @@ def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
 
-def growth(repeated: Callable[[], None]) -> tuple[int, int]:
-    """Return the memory blocks and bytes that a second run of something adds to what a first one left."""
-    repeated()
-    gc.collect()
-    blocks, size = sys.getallocatedblocks(), resident()
-    repeated()
-    gc.collect()
-    return sys.getallocatedblocks() - blocks, resident() - size
+class Calls:
+    """Calls of one wrapper: nine in ten with good arguments of every kind, one in ten with bad ones."""
+
+    def __init__(self, wrapper: Callable[..., float], count: int) -> None:
+        self.wrapper = wrapper
+        names = list(inspect.signature(wrapper).parameters)
+        self.good: list[tuple[object, ...]] = [
+            tuple(1.5 + i for i in range(len(names))),
+            tuple(10**6 + i for i in range(len(names))),
+            tuple(Number(2.5 + i) for i in range(len(names))),
+        ]
+        self.named = dict(zip(names, self.good[0], strict=True))
+        self.bad = list(failing_calls(names, self.good[0][0]))
+        self.each_good = count * 9 // 10 // (len(self.good) + 1)
+        self.each_bad = count // 10 // len(self.bad)
+
+    def __call__(self) -> None:
+        for arguments in self.good:
+            for _ in repeat(None, self.each_good):
+                self.wrapper(*arguments)
+        for _ in repeat(None, self.each_good):
+            self.wrapper(**self.named)
+        for arguments, named in self.bad:
+            for _ in repeat(None, self.each_bad):
+                with suppress(TypeError, ValueError, OverflowError):
+                    self.wrapper(*arguments, **named)
+
+    def references(self) -> list[int]:
+        """Return the reference counts of all that is passed, but None, which everybody refers to."""
+        passed = [*self.good, *(arguments for arguments, _ in self.bad)]
+        return [sys.getrefcount(value) for arguments in passed for value in arguments if value is not None]
 
 
 def memory(count: str) -> str:
-    """Call each wrapper so often: nine in ten with good arguments of every kind, one in ten with bad ones."""
-    calls = int(count)
+    """Call each wrapper so often, in two halves: the second may add nothing to what the first left."""
     for name, wrapper in wrappers():
-        arguments = list(inspect.signature(wrapper).parameters)
-        sets: list[tuple[object, ...]] = [
-            tuple(1.5 + i for i in range(len(arguments))),
-            tuple(10**6 + i for i in range(len(arguments))),
-            tuple(Number(2.5 + i) for i in range(len(arguments))),
-        ]
-        named = dict(zip(arguments, sets[0], strict=True))
-        bad = list(failing_calls(arguments, sets[0][0]))
-        watched = [value for values in sets for value in values]
-        watched += [value for positional, _ in bad for value in positional if value is not None]
-        share = calls * 9 // 10 // 4 // 2
-        failures = calls // 10 // len(bad) // 2
-
-        def repeated() -> None:
-            for values in sets:
-                for _ in repeat(None, share):
-                    wrapper(*values)
-            for _ in repeat(None, share):
-                wrapper(**named)
-            for positional, keywords in bad:
-                for _ in repeat(None, failures):
-                    with suppress(TypeError, ValueError, OverflowError):
-                        wrapper(*positional, **keywords)
-
-        before = [sys.getrefcount(value) for value in watched]
-        blocks, size = growth(repeated)
-        if [sys.getrefcount(value) for value in watched] != before:
+        calls = Calls(wrapper, int(count) // 2)
+        references = calls.references()
+        calls()
+        gc.collect()
+        blocks, size = sys.getallocatedblocks(), resident()
+        calls()
+        gc.collect()
+        blocks, size = sys.getallocatedblocks() - blocks, resident() - size
+        if calls.references() != references:
             raise AssertionError(f"{name} changes the reference count of an argument")
-        result, fresh = wrapper(*sets[0]), float("2.75")
+        result, fresh = wrapper(*calls.good[0]), float("2.75")
         if sys.getrefcount(result) != sys.getrefcount(fresh):
             raise AssertionError(f"{name} returns a float with a reference to spare")
         if blocks > SPARE_BLOCKS or size > SPARE_BYTES:
-            raise AssertionError(f"{name} leaves {blocks} blocks and {size} bytes after {calls} calls")
-    return f"{calls} calls of each wrapper leave no reference and no memory"
+            raise AssertionError(f"{name} leaves {blocks} blocks and {size} bytes after {count} calls")
+    return f"{count} calls of each wrapper leave no reference and no memory"
 
 
 if __name__ == "__main__":

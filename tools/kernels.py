@@ -78,14 +78,10 @@ def read_kernels(folder: Path = KERNELS) -> dict[str, Kernel]:
     return kernels
 
 
-def formulas(kernels: dict[str, Kernel]) -> dict[str, Kernel]:
-    return {name: kernel for name, kernel in kernels.items() if kernel.topic != RULES}
-
-
 def run(command: Sequence[str | Path]) -> None:
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"{' '.join(map(str, command))}\n{(done.stdout + done.stderr)[:4000]}")
 
 
 def cython(source: Path, c_file: Path) -> Path:
@@ -101,7 +97,6 @@ def compile_module(c_file: Path, folder: Path, flags: Iterable[str], compiler: s
     # Cython's own code is not under test, so its warnings are off.
     run([compiler, "-w", "-shared", "-fPIC", f"-I{include}", *flags, c_file, "-o", target, "-lm"])
     return target
-
 
 
 def load(library: Path) -> ModuleType:

@@ -1,4 +1,4 @@
-"""What a mutant is: a function with one thing changed. Kernels and oracle are both Python to `ast`, so this serves both."""
+"""What a mutant is: a function with one thing changed. Kernels and oracle are Python to `ast`: this serves both."""
 
 import ast
 import copy
@@ -30,6 +30,7 @@ KERNEL = Language(
         "expm1": ("exp({0})", "exp({0}) - 1.0"),
         "fabs": ("{0}", "-fabs({0})"),
         "fma": ("{0} * {1} + {2}", "{0} * {1}", "{2}"),
+        "isinf": ("True", "False"),
         "isnan": ("True", "False"),
         "log": ("log1p({0})", "{0} - 1.0"),
         "log1p": ("log(1.0 + {0})", "log({0})", "{0}"),
@@ -98,7 +99,7 @@ def expression(text: str) -> ast.expr:
 
 
 def constants(value: float) -> list[float]:
-    """Return the numbers to put in the place of one: the usual ones, its neighbours, its negative, its half and double."""
+    """Return what to put in the place of a number: the usual ones, its neighbours, its half, double and negative."""
     candidates = (0.0, 1.0, 2.0, value + 1.0, value - 1.0, value / 2.0, value * 2.0, -value)
     return [other for other in dict.fromkeys(candidates) if other != value]
 
@@ -214,9 +215,13 @@ def whole(parent: ast.AST, field: str, node: ast.AST, language: Language) -> Ite
             yield "condition negated", ast.UnaryOp(ast.Not(), node)
         yield "always", ast.Constant(True)
         yield "never", ast.Constant(False)
-    elif field == "value" and isinstance(parent, ast.Return | ast.Assign) and not isinstance(node, ast.Tuple):
-        if ast.unparse(node) not in language.unsigned:
-            yield "result negated", ast.UnaryOp(ast.USub(), node)
+    elif (
+        field == "value"
+        and isinstance(parent, ast.Return | ast.Assign)
+        and not isinstance(node, ast.Tuple)
+        and ast.unparse(node) not in language.unsigned
+    ):
+        yield "result negated", ast.UnaryOp(ast.USub(), node)
 
 
 def put(parent: ast.AST, field: str, index: int | None, node: ast.AST) -> None:

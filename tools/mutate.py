@@ -1,4 +1,4 @@
-"""Mutation testing of the kernels, and of the oracle that judges them: change one thing, and see whether a test notices.
+"""Mutation testing of the kernels, and of the oracle that judges them: change one thing, and see if a test notices.
 
 Nothing on the registries mutates Cython. A kernel's body is Python to `ast`, so a mutant is a changed syntax tree,
 printed as a `cdef` function under a name of its own; hundreds share an extension module. A mutant of a kernel is killed
@@ -29,22 +29,21 @@ from unittest.mock import patch
 
 import click
 import numpy as np
-from kernels import FLAGS, ROOT, RULES, Kernel, compile_module, cython, load, read_kernels
+
+from kernels import FLAGS, ROOT, RULES, Kernel, calls_of, compile_module, cython, load, read_kernels
 from mutants import KERNEL, ORACLE, Mutant, mutants
 
 TESTS = ROOT / "tests"
 sys.path.insert(0, str(TESTS))
 
+import kvformulas
 import oracle
 import points
 import test_hostile
 import ulp
 from oracle import comparison
 
-import kvformulas
-
 EQUIVALENTS = Path(__file__).with_name("equivalents.json")
-LIBM = "INFINITY, NAN, ceil, exp, expm1, fabs, floor, fma, fmax, fmin, isnan, log, log1p, pow, rint, trunc"
 MODULE = 250  # mutants in one extension module
 POINTS = 1000  # sampled points for each formula
 LARGEST = 2.0**53  # the whole numbers up to here are exact
@@ -83,7 +82,7 @@ def vectors() -> dict[str, list[Vector]]:
 
 def same(x: float, y: float) -> bool:
     """Are these the same double, a zero's sign included? Every NaN is one NaN."""
-    return (x == y and math.copysign(1.0, x) == math.copysign(1.0, y)) or (x != x and y != y)
+    return (x == y and math.copysign(1.0, x) == math.copysign(1.0, y)) or (math.isnan(x) and math.isnan(y))
 
 
 # Compiling: each mutant and a copy of every function that reaches it.
@@ -118,17 +117,19 @@ def as_cython(kernel: Kernel, tree: ast.FunctionDef) -> str:
 
 def module_text(numbered: Iterable[tuple[int, Mutant]], kernels: dict[str, Kernel]) -> str:
     """Return a Cython module of mutants; its `ADDRESSES` maps (mutant's number, formula) to a C function."""
-    lines = ["# cython: cdivision=True", f"from libc.math cimport {LIBM}"]
-    lines += [f"from kvformulas.kernels.{kernel.topic} cimport {name}" for name, kernel in kernels.items()]
-    table = []
+    bodies, table = [], []
+    libm = {"INFINITY", "NAN"}
     for number, mutant in numbered:
         copies = users(mutant.function, kernels)
         for name in copies:
             tree = mutant.tree if name == mutant.function else kernels[name].tree
-            lines.append(as_cython(kernels[name], renamed(tree, f"m{number}_", copies)))
+            libm |= calls_of(tree) - set(kernels)
+            bodies.append(as_cython(kernels[name], renamed(tree, f"m{number}_", copies)))
             if kernels[name].topic != RULES:
                 table.append(f"    ({number}, '{name}'): <size_t><void*>m{number}_{name},")
-    return "\n".join([*lines, "ADDRESSES = {", *table, "}", ""])
+    imports = [f"from kvformulas.kernels.{kernel.topic} cimport {name}" for name, kernel in kernels.items()]
+    imports.append(f"from libc.math cimport {', '.join(sorted(libm))}")
+    return "\n".join(["# cython: cdivision=True", *imports, *bodies, "ADDRESSES = {", *table, "}", ""])
 
 
 def compiled(chosen: list[Mutant], kernels: dict[str, Kernel], folder: Path) -> list[dict[str, Function]]:
@@ -198,7 +199,7 @@ class Judge:
         return False
 
     def fails_hostile(self, function: Function) -> bool:
-        """Hold a function to the rules of test_hostile.py: safe values and NaN to the bit, other values by their error."""
+        """Hold a function to the rules of test_hostile.py: safe values and NaN to the bit, others by their error."""
         run = self.hostile
         got = np.array(list(map(function, *run.columns.tolist())))
         changed = test_hostile.bits(got) != test_hostile.bits(run.got)
@@ -263,7 +264,7 @@ def with_mutant(files: dict[str, ast.Module], mutant: Mutant) -> dict[str, Calla
 
 @contextmanager
 def time_limit() -> Iterator[None]:
-    def expired(number: int, frame: object) -> None:
+    def expired(*_: object) -> None:
         raise TimeoutError
 
     before = signal.signal(signal.SIGALRM, expired)
@@ -386,7 +387,7 @@ def functions_table(chosen: list[Mutant], survived: list[Mutant]) -> dict[str, d
 @click.command(help=__doc__)
 @click.option("--kernels", "parts", flag_value="kernels", help="Mutants of the kernels only.")
 @click.option("--oracle", "parts", flag_value="oracle", help="Mutants of the oracle only.")
-@click.option("--sample", type=click.IntRange(min=1), help="So many mutants of each part; one of each function at least.")
+@click.option("--sample", type=click.IntRange(min=1), help="Mutants of each part; at least one of each function.")
 @click.option("--seed", default=0, show_default=True, help="Which sample.")
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write the result as JSON.")
 def main(parts: str | None, sample: int | None, seed: int, output: Path | None) -> None:

@@ -18,8 +18,9 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from conftest import CONTRACT
 from exercise import arguments_of, run_loop
-from kernels import FLAGS, ROOT, SRC, compile_module, cython, formulas, load, read_kernels
+from kernels import FLAGS, ROOT, SRC, compile_module, cython, load
 
 EXERCISE = Path(__file__).with_name("exercise.py")
 UNDEFINED = (
@@ -30,6 +31,7 @@ UNDEFINED = (
     "-g",
 )
 ADDRESS = ("-fsanitize=address", "-fno-omit-frame-pointer", "-g")
+FORMULAS = {name: arguments for names in CONTRACT.values() for name, arguments in names.items()}
 
 # The first is what the others are compared with.
 BUILDS = {
@@ -48,18 +50,18 @@ class Fault(Exception):
 
 def loops_text() -> str:
     """Return a Cython module that runs each kernel over arrays, inlined, so that the optimiser does all that it can."""
-    kernels = formulas(read_kernels())
     lines = ["# cython: cdivision=True"]
-    lines += [f"from kvformulas.kernels.{kernel.topic} cimport {name} as c_{name}" for name, kernel in kernels.items()]
-    for name, kernel in kernels.items():
-        arguments = ", ".join(f"points[{j} * count + i]" for j in range(len(kernel.arguments)))
+    for topic, names in CONTRACT.items():
+        lines += [f"from kvformulas.kernels.{topic} cimport {name} as c_{name}" for name in names]
+    for name, arguments in FORMULAS.items():
+        passed = ", ".join(f"points[{j} * count + i]" for j in range(len(arguments)))
         lines += [
-            f"def {name}(size_t arguments_at, size_t results_at, Py_ssize_t count):",
-            "    cdef const double *points = <const double *>arguments_at",
+            f"def {name}(size_t points_at, size_t results_at, Py_ssize_t count):",
+            "    cdef const double *points = <const double *>points_at",
             "    cdef double *results = <double *>results_at",
             "    cdef Py_ssize_t i",
             "    for i in range(count):",
-            f"        results[i] = c_{name}({arguments})",
+            f"        results[i] = c_{name}({passed})",
         ]
     return "\n".join([*lines, ""])
 
@@ -77,7 +79,8 @@ def child(folder: Path, *arguments: str, **environment: str) -> str:
 
 
 def runtime_library(name: str) -> str:
-    return subprocess.run(["gcc", f"-print-file-name={name}"], capture_output=True, text=True, check=True).stdout.strip()
+    command = ["gcc", f"-print-file-name={name}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 class Builds:
@@ -144,8 +147,8 @@ def bits(builds: Builds, every: int) -> str:
         libraries = pool.map(lambda item: builds.loops(item[0], item[1][1], item[1][0]), chosen.items())
         modules = dict(zip(chosen, map(load, libraries), strict=True))
     total = 0
-    for name, kernel in formulas(read_kernels()).items():
-        arguments = arguments_of(name, len(kernel.arguments), every)
+    for name, names in FORMULAS.items():
+        arguments = arguments_of(name, len(names), every)
         total += arguments.shape[1]
         results = {build: run_loop(module, name, arguments) for build, module in modules.items()}
         first, *others = results

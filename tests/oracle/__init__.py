@@ -2,8 +2,6 @@
 # an mpf out, always an answer; comparison.py says how far a kernel's double is from it.
 from functools import cache
 
-from ulp import nearest_double
-
 from oracle import (
     continuous_batching,
     generation_loop,
@@ -13,6 +11,7 @@ from oracle import (
     speculative_decoding,
 )
 from oracle.context import reals
+from ulp import nearest_double
 
 TOPICS = (kv_cache, paged_kv_cache, llm_sampling, generation_loop, speculative_decoding, continuous_batching)
 # A power or an exponential: rounded by the context, to many more digits than a double has.

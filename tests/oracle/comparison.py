@@ -7,11 +7,10 @@
 # gives. The oracle itself always decides by the exact operand.
 import math
 
-from ulp import error as ulp_error
-from ulp import exactly, gap, nearest_double
-
 from oracle import IRRATIONAL, value
 from oracle.context import reals, truncated
+from ulp import error as ulp_error
+from ulp import exactly, gap, nearest_double
 
 _BITS = 8192
 _LARGEST_WHOLE = 2.0**53
