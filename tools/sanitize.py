@@ -115,12 +115,12 @@ class Builds:
 
 
 def ubsan(builds: Builds, every: int) -> str:
-    library = builds.loops("ubsan", ["-O1", *UNDEFINED])
+    library = builds.loops("ubsan", ["-O0", *UNDEFINED])
     return child(library.parent, "kernels", str(library), str(every), UBSAN_OPTIONS="print_stacktrace=1")
 
 
 def asan(builds: Builds, every: int) -> str:
-    home = builds.package("asan", ["-O1", *ADDRESS, *UNDEFINED, *FLAGS])
+    home = builds.package("asan", ["-O0", *ADDRESS, *UNDEFINED, *FLAGS])
     return child(
         home,
         "wrappers",
