@@ -4,11 +4,12 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.p*' -o -name '*.json')
 
-.PHONY: help demo test lint coverage accuracy mutate sanitize bench clean
+.PHONY: help demo test docs lint coverage accuracy mutate sanitize bench clean
 
 help:
 	@echo 'make demo      build, install and show the worked examples on a real model'
 	@echo 'make test      build, install and run the tests'
+	@echo 'make docs      build the documentation into docs/_build/html'
 	@echo 'make lint      ruff, cython-lint, mypy, sp-repo-review'
 	@echo 'make coverage  lines of the Python files, kernels and wrappers that the tests reach'
 	@echo 'make accuracy  the error of every formula over a million points'
@@ -20,7 +21,10 @@ demo: $(VENV)/.installed
 	$(BIN)/kvformulas tour
 
 test: $(VENV)/.installed-test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -m "not docs"
+
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W -n --keep-going -q -j auto docs docs/_build/html
 
 lint: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
@@ -40,7 +44,7 @@ sanitize: $(VENV)/.installed-test
 	$(BIN)/python tools/sanitize.py
 
 bench: $(VENV)/.installed-bench
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/run.py --output docs/data
 
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -53,4 +57,4 @@ $(VENV)/.installed-%: $(SOURCES)
 	@touch $@ $(VENV)/.installed
 
 clean:
-	rm -rf $(VENV) build dist src/*.egg-info docs/_build
+	rm -rf $(VENV) build dist src/*.egg-info docs/_build docs/formulas

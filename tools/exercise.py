@@ -1,5 +1,6 @@
 """What sanitize.py runs in a process of its own: every kernel and wrapper over hostile doubles, and very many calls."""
 
+import ctypes
 import gc
 import inspect
 import os
@@ -93,6 +94,17 @@ def raises(wrapper: Callable[..., float], arguments: tuple[object, ...], named: 
     raise AssertionError(f"{wrapper.__name__} accepts {arguments} {named}")
 
 
+def by_address(name: str, arity: int) -> Callable[..., float]:
+    """Return the C function behind capi's capsule."""
+    from kvformulas import capi
+
+    signature = f"double ({', '.join(['double'] * arity)})"
+    address = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+        ("PyCapsule_GetPointer", ctypes.pythonapi)
+    )(capi.__pyx_capi__[name], signature.encode())
+    return ctypes.CFUNCTYPE(ctypes.c_double, *[ctypes.c_double] * arity)(address)
+
+
 def over_wrappers(every: str) -> str:
     total = 0
     for name, wrapper in wrappers():
@@ -104,6 +116,7 @@ def over_wrappers(every: str) -> str:
             wrapper(**dict(zip(arguments, values, strict=True)))
         for positional, named in failing_calls(arguments, 2.5):
             raises(wrapper, positional, named)
+        assert by_address(name, len(arguments))(*range(1, len(arguments) + 1)) == wrapper(*range(1, len(arguments) + 1))
     return f"{total} calls of the wrappers, and every kind of failing call"
 
 

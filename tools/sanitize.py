@@ -31,6 +31,7 @@ UNDEFINED = (
     "-g",
 )
 ADDRESS = ("-fsanitize=address", "-fno-omit-frame-pointer", "-g")
+MODULES = (*CONTRACT, "capi")  # all that exercise.py runs
 FORMULAS = {name: arguments for names in CONTRACT.values() for name, arguments in names.items()}
 
 # The first is what the others are compared with.
@@ -74,7 +75,8 @@ def child(folder: Path, *arguments: str, **environment: str) -> str:
         command, env={**os.environ, "PYTHONPATH": paths, **environment}, capture_output=True, text=True, check=False
     )
     if done.returncode:
-        raise Fault((done.stdout + done.stderr)[-4000:] or f"exit status {done.returncode}")
+        # A sanitizer says first what is wrong; Python's own traceback is short.
+        raise Fault((done.stdout + done.stderr)[:4000] or f"exit status {done.returncode}")
     return done.stdout.strip().splitlines()[-1]
 
 
@@ -90,7 +92,7 @@ class Builds:
         self.folder = folder
         loops = folder / "loops.pyx"
         loops.write_text(loops_text())
-        sources = [loops, *sorted((SRC / "kvformulas").glob("*.pyx"))]
+        sources = [loops, *(SRC / "kvformulas" / f"{name}.pyx" for name in MODULES)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             self.c_files = dict(
                 zip(

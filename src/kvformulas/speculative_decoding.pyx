@@ -409,7 +409,7 @@ def constrained_beam_score(beam_log_prob: float, grammar_valid: float, length: f
     ----------
     .. [1] T. Scholak, N. Schucher and D. Bahdanau, "PICARD: Parsing Incrementally for Constrained Auto-Regressive
        Decoding from Language Models", EMNLP 2021.
-    .. [2] Hugging Face Transformers, ``BeamHypotheses.add``: the sum of log-probabilities over the generated length to
+    .. [2] Hugging Face transformers, ``BeamHypotheses.add``: the sum of log-probabilities over the generated length to
        the power ``length_penalty``.
 
     Examples

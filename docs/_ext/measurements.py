@@ -1,0 +1,173 @@
+"""The measured figures: whatever docs/data holds, which tools/accuracy.py, tools/mutate.py and benchmarks/run.py write.
+
+A page builds without them, and then names the command that measures them.
+"""
+
+import json
+import re
+from pathlib import Path
+
+from rst import bullets, formula, table
+
+DATA = Path(__file__).parents[1] / "data"
+COMMANDS = {"accuracy": "make accuracy", "mutation": "make mutate", "benchmarks": "make bench"}
+
+
+def load(name):
+    path = DATA / f"{name}.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def missing(name):
+    return f"*Not measured yet:* ``{COMMANDS[name]}`` *writes docs/data/{name}.json.*"
+
+
+# Accuracy
+
+
+def error(value):
+    return "0" if value == 0 else f"{value:.4f}"
+
+
+def unit_of(row):
+    return "ULP" if row["unit"] == "ULP" else "ULP of the largest term"
+
+
+def accuracy_of(name):
+    """Return what was measured of one formula."""
+    data = load("accuracy")
+    row = next((row for row in data["formulas"] if row["formula"] == name), None) if data else None
+    if row is None:
+        return missing("accuracy")
+    unit = unit_of(row)
+    found = [
+        (
+            "Largest error found",
+            f"{error(row['maximum'])} {unit} ({error(row['maximum_in_gaps'])} gaps between doubles)",
+        ),
+        ("Mean error", f"{error(row['mean'])} {unit}"),
+        ("Allowed", f"{row['budget']:g} {unit}"),
+    ]
+    if row["worst_arguments"]:
+        found += [
+            ("Worst arguments", "``" + "`` ``".join(row["worst_arguments"]) + "``"),
+            ("Result there", f"``{row['worst_result']}``"),
+        ]
+    heading = f"Sampled over {row['points']:,} points: a sample proves no bound."
+    return f"{heading} :doc:`/guides/accuracy` says how.\n\n" + table(None, found, class_="measured")
+
+
+def accuracy_table(_environment, _argument):
+    data = load("accuracy")
+    if data is None:
+        return missing("accuracy")
+    rows = [
+        (
+            formula(row["formula"]),
+            f"{row['budget']:g}" + (" of the largest term" if row["unit"] != "ULP" else ""),
+            error(row["maximum"]) + ("" if row["within_budget"] else " **exceeded**"),
+            error(row["maximum_in_gaps"]),
+            error(row["mean"]),
+        )
+        for row in data["formulas"]
+    ]
+    machine = ", ".join(data["machine"].values())
+    versions = ", ".join(f"{package} {version}" for package, version in data["versions"].items())
+    header = ["formula", "allowed [ULP]", "largest found [ULP]", "in gaps", "mean [ULP]"]
+    return f"{data['text']}\n\n{table(header, rows, class_='figures labels-1')}\n\nMeasured on {machine}; {versions}."
+
+
+# Mutation
+
+
+def mutation_table(_environment, _argument):
+    data = load("mutation")
+    if data is None:
+        return missing("mutation")
+    rows = [
+        (
+            part,
+            f"{result['mutants']:,} of {result['of']:,}",
+            f"{result['killed']:,}",
+            f"{len(result['equivalent']):,}",
+            f"{len(result['survive']):,}",
+            f"{result['score']:.2%}",
+            "; ".join(f"{killer}: {count:,}" for killer, count in result["killed_by"].items()),
+        )
+        for part, result in data.items()
+    ]
+    header = ["of the", "mutants", "killed", "equivalent", "survive", "score", "killed by"]
+    return table(header, rows)
+
+
+def equivalent_mutants(_environment, _argument):
+    data = load("mutation")
+    if data is None:
+        return missing("mutation")
+    rows = [
+        (part, f"``{mutant['function']}``", f"``{mutant['before']}``", f"``{mutant['after']}``", mutant["reason"])
+        for part, result in data.items()
+        for mutant in result["equivalent"]
+    ]
+    return table(["of the", "function", "before", "after", "why no test can tell"], rows) if rows else "None."
+
+
+# Benchmarks
+
+
+def spread(figures):
+    def short(value):
+        return f"{value:.2f}" if value < 10 else f"{value:.0f}"
+
+    return f"{short(figures['median'])} ({short(figures['low'])} to {short(figures['high'])})"
+
+
+def text(words):
+    """Return a label as reStructuredText, 10^4 as 10,000."""
+    return re.sub(r"10\^(\d)", lambda match: f"{10 ** int(match[1]):,}", words).replace("`", "``")
+
+
+def benchmark_table(_environment, section):
+    """Return one section of the benchmarks as a table of ratios to its reference."""
+    data = load("benchmarks")
+    if data is None:
+        return missing("benchmarks")
+    rows = data["sections"][section]
+    names = list(dict.fromkeys(name for row in rows for name in row["ratios"]))
+    labels = [key for key in rows[0] if key not in ("reference", "ratios", "seconds")]
+    cells = [
+        [
+            *(text(row[label]) for label in labels),
+            *(spread(row["ratios"][name]) if name in row["ratios"] else "—" for name in names),
+        ]
+        for row in rows
+    ]
+    return table([*labels, *names], cells, class_=f"figures labels-{len(labels)}")
+
+
+def benchmark_targets(_environment, _argument):
+    data = load("benchmarks")
+    if data is None:
+        return missing("benchmarks")
+    verdict = {True: "met", False: "**missed**", None: "not measured"}
+    rows = [(text(target["text"]), text(target["measured"]), verdict[target["met"]]) for target in data["targets"]]
+    return table(["target", "measured", ""], rows)
+
+
+def benchmark_method(_environment, _argument):
+    data = load("benchmarks")
+    if data is None:
+        return missing("benchmarks")
+    facts = [f"{name}: {value}" for name, value in data["machine"].items()]
+    size = f"Installed, the package takes {data['installed_bytes']:,} bytes; as a wheel {data['wheel_bytes']:,}."
+    return f"{data['method']}\n\n{bullets(facts)}\n\n{size}"
+
+
+DIRECTIVES = (
+    accuracy_table,
+    mutation_table,
+    equivalent_mutants,
+    benchmark_table,
+    benchmark_targets,
+    benchmark_method,
+)
