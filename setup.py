@@ -4,6 +4,7 @@ import os
 import sys
 from pathlib import Path
 
+import numpy
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
@@ -17,7 +18,7 @@ else:
         "-fno-trapping-math",  # nobody reads the FP flags: lets comparisons become selects, trunc become inline code
         "-ffp-contract=off",  # never fuse a multiply and an add: the same bits on every machine
     ]
-    link_args = ["-Wl,-s"] if sys.platform == "linux" else []  # stripped: a third of the size
+    link_args = ["-Wl,-s", "-Wl,--as-needed"] if sys.platform == "linux" else []  # stripped: a third of the size
 
 macros = []
 directives = {}
@@ -31,9 +32,12 @@ extensions = [
     Extension(
         f"kvformulas.{path.stem}",
         [str(path)],
+        include_dirs=["src/kvformulas", numpy.get_include()],
+        depends=["src/kvformulas/ufuncs.h"],
         define_macros=macros,
         extra_compile_args=compile_args,
         extra_link_args=link_args,
+        optional=path.stem == "ufuncs",  # the one in C++: the rest must build where there is only a C compiler
     )
     for path in sorted(Path("src/kvformulas").glob("*.pyx"))
 ]

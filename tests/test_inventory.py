@@ -64,6 +64,19 @@ def test_lazy_package_in_cython():
     }
 
 
+def test_addresses():
+    from kvformulas import capi
+
+    assert list(capi.__pyx_capi__) == NAMES
+
+
+def test_ufuncs():
+    from kvformulas import ufuncs
+
+    assert ufuncs.__all__ == NAMES
+    assert all(getattr(ufuncs, name).nin == len(CONTRACT[topic][name]) for topic, name in FORMULAS)
+
+
 def test_catalog():
     assert {
         module: {f.name: [a.name for a in f.arguments] for f in catalog.formulas(module)}

@@ -9,6 +9,7 @@ from kvformulas import llm_sampling as llm_sampling
 from kvformulas import paged_kv_cache as paged_kv_cache
 from kvformulas import runtime as runtime
 from kvformulas import speculative_decoding as speculative_decoding
+from kvformulas import ufuncs as ufuncs
 from kvformulas.continuous_batching import *
 from kvformulas.generation_loop import *
 from kvformulas.kv_cache import *
