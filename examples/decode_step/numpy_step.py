@@ -1,5 +1,6 @@
 # One step in NumPy, on the array twins of the formulas.
 import numpy as np
+
 from kvformulas.ufuncs import (
     min_p_threshold,
     repetition_penalty_scale,
