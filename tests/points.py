@@ -13,7 +13,8 @@ ARGUMENTS = {name: arguments for formulas in _CONTRACT.values() for name, argume
 # What an argument is like. Everything not listed is a size or a count: at least 0, and mostly whole.
 _KINDS = {
     "probability": """sorted_prob cumulative_so_far p max_prob min_p token_prob cumulative_prob eos_prob eos_threshold
-        acceptance_rate target_prob draft_prob medusa_prob output_validity safety_margin eta""",
+        acceptance_rate target_prob draft_prob medusa_prob output_validity safety_margin eta
+        watermark ratio""",
     "logit": "k_th_logit logit max_logit current_logit value bias_strength presence_penalty",
     "log_probability": """current_score next_log_prob log_prob_sum token_log_prob beam_log_prob expert_log_prob
         amateur_log_prob""",
@@ -22,11 +23,28 @@ _KINDS = {
     "code": "zero_point",
     "positive": """attention_sum recency_weight scale bandwidth_gbs prefill_throughput_tps temperature penalty
         frequency_penalty target_latency_ms draft_latency_ms expected_tokens seq_priority decode_latency_ms
-        longest_wait_ms avg_wait_ms avg_seq_remaining actual_compute theoretical_max_compute entropy tau base""",
+        longest_wait_ms avg_wait_ms avg_seq_remaining actual_compute theoretical_max_compute entropy tau base
+        arrival_rate latency_s queue_s transfer_s end_to_end_s ttft_s""",
 }
 _KIND = {argument: kind for kind, arguments in _KINDS.items() for argument in arguments.split()}
 _SIGNED = {"logit", "log_probability", "exponent", "code"}
 _SMALL_SIZES = {
+    "unit": (16, 32, 64, 100, 256, 512),
+    "clip_tokens": (1024, 4096, 8192),
+    "threshold": (512, 1000, 2048),
+    "n_kv_heads": (1, 2, 4, 8, 16, 32, 128),
+    "k_head_dim": (64, 96, 128, 192, 256),
+    "v_head_dim": (64, 96, 128, 256),
+    "kv_lora_rank": (128, 256, 512),
+    "qk_rope_head_dim": (32, 64),
+    "state_size": (16, 64, 128, 256),
+    "columns": (2, 3, 4),
+    "window": (128, 512, 1024, 4096, 8192),
+    "chunk": (1000, 1024, 8192),
+    "bits": (2, 3, 4, 5, 6, 8, 16),
+    "group_size": (16, 32, 64, 100, 128),
+    "scale_bytes": (0.5, 1, 2, 4),
+    "tensor_parallel": (1, 2, 3, 4, 8, 16, 32, 64),
     "n_heads": (1, 2, 4, 8, 16, 32, 64, 96, 128),
     "head_dim": (64, 80, 96, 112, 128, 192, 256, 576),
     "n_layers": (1, 12, 24, 28, 32, 36, 40, 48, 61, 80, 126),
@@ -39,6 +57,15 @@ _SMALL_SIZES = {
 }
 # Arguments with a guard at 0 or 1: a few points on it and below.
 _GUARDED = {
+    "threshold",
+    "unit",
+    "uncached_tokens",
+    "output_tokens",
+    "window",
+    "chunk",
+    "group_size",
+    "tensor_parallel",
+    "blocks_per_request",
     "max_tokens",
     "scale",
     "block_size",
@@ -65,6 +92,22 @@ _GUARDED = {
 }
 # What a decision compares, or a formula subtracts: the place of one side, and the other side, to be made nearly equal.
 _NEAR = {
+    "aligned_chunk_tokens": lambda a: (1, a[2] * np.rint(np.minimum(a[1] / a[2], 2.0**40))),
+    "decode_growth_reserve": lambda a: (0, a[1]),
+    "new_blocks_needed": lambda a: (0, np.abs(a[4] * np.rint(np.minimum(a[0] / a[4], 2.0**40)) - a[1] - a[2])),
+    "orca_admission_accept": lambda a: (0, a[2] - a[1]),
+    "prefill_step_tokens": lambda a: (0, a[1]),
+    "time_per_output_token": lambda a: (0, a[1]),
+    "uncached_prefill_chunks": lambda a: (0, a[1] + a[2] * np.rint(np.minimum(a[0] / a[2], 2.0**40))),
+    "usable_prefix_hit_tokens": lambda a: (0, a[2] * np.rint(np.minimum(a[1] / a[2], 2.0**40)) + 1),
+    "watermark_admission_accept": lambda a: (0, a[1] - a[2] - np.trunc(a[3] * a[4])),
+    "watermark_reserved_blocks": lambda a: (0, np.rint(a[0]) / a[1]),
+    "block_waste_tokens": lambda a: (0, a[1] * np.rint(np.minimum(a[0] / a[1], 2.0**40))),
+    "chunked_attention_tokens": lambda a: (0, a[1] * np.rint(np.minimum(a[0] / a[1], 2.0**40)) + 1),
+    "kv_heads_per_rank": lambda a: (0, a[1] * np.rint(np.minimum(a[0] / a[1], 2.0**40))),
+    "quantized_head_bytes": lambda a: (0, a[2] * np.rint(np.minimum(a[0] / a[2], 2.0**40))),
+    "sliding_window_blocks": lambda a: (0, a[3] * np.rint(np.minimum(a[0] / a[3], 2.0**40))),
+    "sliding_window_tokens": lambda a: (0, a[1]),
     "admission_control_accept": lambda a: (0, a[1] * (1 - a[2])),
     "batching_efficiency": lambda a: (0, a[1]),
     "beam_score_update": lambda a: (0, -a[1]),
@@ -196,6 +239,8 @@ def _keep_in_range(rng, n, name, arguments):
         arguments[place] = np.where(rng.random(n) < 0.25, exponents, arguments[place])
     if name == "eta_sampling_accept":
         arguments[1] = np.minimum(arguments[1], _LARGEST_POWER)
+    if name == "chunked_attention_tokens":  # its budget is for chunks of a token or more
+        arguments[1] = np.where((arguments[1] > 0) & (arguments[1] < 1), arguments[1] + 1, arguments[1])
     return arguments
 
 

@@ -10,7 +10,7 @@ import pytest
 import kvformulas
 from conftest import CONTRACT
 
-ORDINARY = [3.0, 2.0, 5.0, 0.75, 4.0, 7.0]
+ORDINARY = [3.0, 2.0, 5.0, 0.75, 4.0, 7.0, 1.5]
 
 
 class HasFloat:

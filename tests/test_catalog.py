@@ -221,8 +221,8 @@ def evaluate(text, values):
     for sign, python in (signs | {" is odd": " % 2 == 1"}).items():
         text = text.replace(sign, python)
     text = re.sub(r"\|([^|]+)\|", r"abs(\1)", text)
-    known = {"min": min, "max": max, "abs": abs, "round": round, "trunc": math.trunc, "e": math.e, "nan": math.nan}
-    known |= values
+    known = {"min": min, "max": max, "abs": abs, "round": round, "trunc": math.trunc, "ceil": math.ceil}
+    known |= {"mod": math.fmod, "e": math.e, "nan": math.nan} | values
     text, _, definition = text.partition(" with ")
     if match := re.fullmatch(r"(\w) = (.+?); \((.+)\)", text):
         definition, text = f"{match[1]} = {match[2]}", match[3]

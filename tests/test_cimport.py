@@ -3,7 +3,7 @@ import kvformulas
 from build_ext import build
 from conftest import CONTRACT, FORMULAS
 
-VALUES = [3.0, 2.0, 5.0, 0.75, 4.0, 7.0]
+VALUES = [3.0, 2.0, 5.0, 0.75, 4.0, 7.0, 1.5]
 
 
 def test_cimport_from_the_package_and_from_a_topic(tmp_path):
@@ -13,7 +13,7 @@ def test_cimport_from_the_package_and_from_a_topic(tmp_path):
         lines.append(
             f"from kvformulas.kernels.{topic} cimport " + ", ".join(f"{name} as topic_{name}" for name in formulas)
         )
-    lines += ["def results():", "    cdef double[122] r", "    with nogil:"]
+    lines += ["def results():", f"    cdef double[{2 * len(FORMULAS)}] r", "    with nogil:"]
     for i, (topic, name) in enumerate(FORMULAS):
         arguments = ", ".join(map(repr, VALUES[: len(CONTRACT[topic][name])]))
         lines += [f"        r[{2 * i}] = {name}({arguments})", f"        r[{2 * i + 1}] = topic_{name}({arguments})"]

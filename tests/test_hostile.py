@@ -105,6 +105,14 @@ def trunc(x):
     return x._step(np.trunc)
 
 
+def ceil(x):
+    return x._step(np.ceil)
+
+
+def most(x, least):
+    return where((x > least) | np.isnan(x.values), x, least)
+
+
 def nearest(x):
     return x._step(np.rint)
 
@@ -215,6 +223,34 @@ WRITTEN = {
     "beam_memory_per_request": lambda beams, seq, layers, heads, dim, width: (
         beams * (2 * seq * layers * heads * dim * width)
     ),
+    "attention_kv_bytes_per_token": lambda layers, heads, key, value, width: layers * heads * (key + value) * width,
+    "mla_kv_bytes_per_token": lambda layers, rank, rope, width: layers * (rank + rope) * width,
+    "sliding_window_tokens": least,
+    "chunked_attention_tokens": lambda seq, chunk: (seq - 1)._step(np.fmod, chunk) + 1,
+    "recurrent_state_bytes": lambda layers, heads, dim, state, width: layers * heads * dim * state * width,
+    "conv_state_bytes": lambda layers, channels, columns, width: layers * channels * columns * width,
+    "quantized_head_bytes": lambda dim, bits, group, scale: dim * bits / 8 + ceil(dim / group) * scale,
+    "kv_heads_per_rank": lambda heads, ranks: most(ceil(heads / ranks), 1),
+    "sliding_window_blocks": lambda seq, window, batched, block: ceil(least(window - 1 + batched, seq) / block) + 1,
+    "block_waste_tokens": lambda seq, block: ceil(seq / block) * block - seq,
+    "max_concurrency": lambda total, each: total / each,
+    "watermark_reserved_blocks": lambda total, watermark: trunc(total * watermark),
+    "watermark_admission_accept": lambda needed, free, reserved, total, watermark: gate(
+        needed + trunc(total * watermark), np.less_equal, free - reserved
+    ),
+    "new_blocks_needed": lambda computed, new, lookahead, longest, block, held, cached: most(
+        ceil(least(computed + new + lookahead, longest) / block) - held - cached, 0
+    ),
+    "usable_prefix_hit_tokens": lambda prompt, cached, block: trunc(least(cached, prompt - 1) / block) * block,
+    "decode_growth_reserve": lambda largest, generated, clip, ratio: least(largest - generated, clip) * ratio,
+    "orca_admission_accept": lambda reserved, largest, slots: gate(reserved + largest, np.less_equal, slots),
+    "prefill_step_tokens": least,
+    "aligned_chunk_tokens": lambda remaining, cap, unit: where(remaining <= cap, remaining, trunc(cap / unit) * unit),
+    "uncached_prefill_chunks": lambda prompt, cached, chunk: ceil((prompt - cached) / chunk),
+    "response_ratio": lambda waited, uncached: 1 + waited / uncached,
+    "time_to_first_token": lambda queue, transfer, uncached, tps: queue + transfer + uncached / tps,
+    "time_per_output_token": lambda total, first, tokens: (total - first) / (tokens - 1),
+    "concurrency": lambda rate, latency: rate * latency,
 }
 # The same with a rounding less, as the kernels have it: another form may overflow where this one does not.
 ALSO_WRITTEN = {
@@ -259,10 +295,32 @@ GUARDS = {
     "head_of_line_blocking_score": [lambda longest, average: (average <= 0, 1)],
     "batching_efficiency": [lambda actual, most: (most <= 0, 0)],
     "sequence_completion_fraction": [lambda completed, total: (total <= 0, 0)],
+    "sliding_window_tokens": [lambda seq, window: (window <= 0, seq)],
+    "chunked_attention_tokens": [lambda seq, chunk: (seq <= 0, 0), lambda seq, chunk: (chunk <= 0, seq)],
+    "quantized_head_bytes": [lambda dim, bits, group, scale: (group <= 0, dim * bits / 8 + scale)],
+    "kv_heads_per_rank": [lambda heads, ranks: (ranks <= 0, heads)],
+    "sliding_window_blocks": [lambda seq, window, batched, block: (block <= 0, least(seq, window - 1 + batched))],
+    "block_waste_tokens": [lambda seq, block: (block <= 0, 0)],
+    "max_concurrency": [lambda total, each: (each <= 0, 0)],
+    "new_blocks_needed": [
+        lambda computed, new, lookahead, longest, block, held, cached: (
+            block <= 0,
+            most(least(longest, computed + new + lookahead) - held - cached, 0),
+        )
+    ],
+    "usable_prefix_hit_tokens": [lambda prompt, cached, block: (block <= 0, least(prompt - 1, cached))],
+    "prefill_step_tokens": [lambda remaining, budget, threshold: (threshold <= 0, least(budget, remaining))],
+    "aligned_chunk_tokens": [lambda remaining, cap, unit: (unit <= 0, least(cap, remaining))],
+    "uncached_prefill_chunks": [lambda prompt, cached, chunk: (chunk <= 0, 1)],
+    "response_ratio": [lambda waited, uncached: (uncached <= 0, 1 + waited)],
+    "time_to_first_token": [lambda queue, transfer, uncached, tps: (tps <= 0, queue + transfer + 0)],
+    "time_per_output_token": [lambda total, first, tokens: (tokens <= 1, 0)],
 }
 # Far outside the domain a logarithm's rounding is magnified, by this condition number: at negative depths, and where an
 # exponent nears 2**53 or passes it.
 CONDITION = {
+    # A chunk below a token: seq_len - 1 is rounded, and its remainder is any number below the chunk.
+    "chunked_attention_tokens": lambda seq, chunk: math.inf if chunk < 1 else 1,
     "speculative_expected_tokens": lambda alpha, depth: 1 + max(0.0, -depth),
     "dynamic_ntk_rope_scale": lambda seq, base, alpha: 1 + abs(alpha) * 2.0**-52,
     "length_penalty": lambda total, length, alpha: 1 + abs(alpha) * 2.0**-52,
@@ -285,6 +343,8 @@ GATES = {
     "eta_sampling_accept",
     "eos_stop_score",
     "admission_control_accept",
+    "watermark_admission_accept",
+    "orca_admission_accept",
 }
 
 

@@ -15,6 +15,7 @@ SMALL = st.integers(0, 1000)
 WHOLE = st.one_of(SMALL, st.integers(0, LARGEST))
 POSITIVE = st.one_of(st.integers(1, 1000), st.integers(1, LARGEST))
 SIGNED = st.one_of(st.integers(-1000, 1000), st.integers(-(LARGEST // 4), LARGEST // 4))
+HALF = st.one_of(SMALL, st.integers(0, LARGEST // 4))  # sums of three fit
 FLAG = st.integers(0, 1)
 
 
@@ -199,6 +200,85 @@ CASES = {
     "batching_efficiency": (multiples(signed=True), lambda actual, most: min(1, quotient(actual, most))),
     "sequence_completion_fraction": (multiples(signed=True), quotient),
     "beam_memory_per_request": (factors(6), lambda *a: 2 * prod(a)),
+    "attention_kv_bytes_per_token": (
+        factors(4).flatmap(lambda x: st.integers(0, x[2]).map(lambda value: (*x[:2], x[2] - value, value, x[3]))),
+        lambda layers, heads, key, value, width: layers * heads * (key + value) * width,
+    ),
+    "mla_kv_bytes_per_token": (
+        factors(3).flatmap(lambda x: st.integers(0, x[1]).map(lambda rope: (x[0], x[1] - rope, rope, x[2]))),
+        lambda layers, rank, rope, width: layers * (rank + rope) * width,
+    ),
+    "sliding_window_tokens": (st.tuples(WHOLE, WHOLE), lambda seq, window: min(seq, window) if window else seq),
+    "chunked_attention_tokens": (
+        st.tuples(WHOLE, WHOLE),
+        lambda seq, chunk: (seq - 1) % chunk + 1 if seq and chunk else seq,
+    ),
+    "recurrent_state_bytes": (factors(5), lambda *a: prod(a)),
+    "conv_state_bytes": (factors(4), lambda *a: prod(a)),
+    # Bits that fill whole bytes.
+    "quantized_head_bytes": (
+        st.tuples(factors(2, 40), st.integers(0, 2**20), st.integers(0, 500)).map(
+            lambda x: (8 * x[0][0], x[0][1], *x[1:])
+        ),
+        lambda dim, bits, group, scale: dim * bits // 8 + (ceiling(dim, group) if group else 1) * scale,
+    ),
+    "kv_heads_per_rank": (
+        st.tuples(WHOLE, WHOLE),
+        lambda heads, ranks: max(1, ceiling(heads, ranks)) if ranks else heads,
+    ),
+    "sliding_window_blocks": (
+        st.tuples(WHOLE, POSITIVE, WHOLE, POSITIVE),
+        lambda seq, window, batched, block: ceiling(min(window - 1 + batched, seq), block) + 1,
+    ),
+    "block_waste_tokens": (st.tuples(WHOLE, POSITIVE), lambda seq, block: -seq % block),
+    "max_concurrency": (multiples(), quotient),
+    "watermark_reserved_blocks": (st.tuples(WHOLE, FLAG), lambda total, watermark: total * watermark),
+    "watermark_admission_accept": (
+        st.tuples(HALF, HALF, HALF, FLAG, st.integers(-1, 1)).map(
+            lambda x: (x[0], x[0] + x[1] + x[2] * x[3] + x[4], x[1], x[2], x[3])
+        ),
+        lambda needed, free, reserved, total, watermark: needed + total * watermark <= free - reserved,
+    ),
+    "new_blocks_needed": (
+        st.tuples(HALF, HALF, HALF, WHOLE, POSITIVE, HALF, HALF),
+        lambda computed, new, lookahead, longest, block, held, cached: max(
+            0, ceiling(min(computed + new + lookahead, longest), block) - held - cached
+        ),
+    ),
+    "usable_prefix_hit_tokens": (
+        st.tuples(POSITIVE, WHOLE, POSITIVE),
+        lambda prompt, cached, block: min(cached, prompt - 1) // block * block,
+    ),
+    "decode_growth_reserve": (
+        st.tuples(factors(2, 51), HALF, WHOLE).map(lambda x: (x[0][0] + x[1], x[1], x[2], x[0][1])),
+        lambda largest, generated, clip, ratio: min(largest - generated, clip) * ratio,
+    ),
+    "orca_admission_accept": (
+        st.tuples(HALF, HALF, st.integers(-1, 1)).map(lambda x: (x[0], x[1], x[0] + x[1] + x[2])),
+        lambda reserved, largest, slots: reserved + largest <= slots,
+    ),
+    "prefill_step_tokens": (
+        st.tuples(WHOLE, WHOLE, WHOLE),
+        lambda remaining, budget, threshold: min(remaining, budget, threshold or budget),
+    ),
+    "aligned_chunk_tokens": (
+        st.tuples(WHOLE, WHOLE, POSITIVE),
+        lambda remaining, cap, unit: remaining if remaining <= cap else cap // unit * unit,
+    ),
+    "uncached_prefill_chunks": (
+        st.tuples(WHOLE, WHOLE, POSITIVE),
+        lambda prompt, cached, chunk: ceiling(prompt - cached, chunk),
+    ),
+    "response_ratio": (multiples(), lambda waited, uncached: 1 + quotient(waited, uncached)),
+    "time_to_first_token": (
+        st.tuples(HALF, HALF, multiples()).map(lambda x: (x[0], x[1], *x[2])),
+        lambda queue, transfer, uncached, tps: queue + transfer + quotient(uncached, tps),
+    ),
+    "time_per_output_token": (
+        st.tuples(factors(2, 51), HALF).map(lambda x: (x[0][0] * max(x[0][1], 1) + x[1], x[1], max(x[0][1], 1) + 1)),
+        lambda total, first, tokens: quotient(total - first, tokens - 1),
+    ),
+    "concurrency": (factors(2, 53), lambda *a: prod(a)),
 }
 # No whole number comes of e to a power.
 WITHOUT = {"eta_sampling_accept"}

@@ -43,6 +43,10 @@ class Kernel:
         return list(dict.fromkeys(stores))
 
     @property
+    def counters(self) -> set[str]:
+        return {n.target.id for n in ast.walk(self.tree) if isinstance(n, ast.For)}
+
+    @property
     def calls(self) -> set[str]:
         return calls_of(self.tree)
 
@@ -61,7 +65,7 @@ def as_python(pxd: str) -> str:
             kept.append((token.type, "def"))
         elif word == "cimport":
             kept.append((token.type, "import"))
-        elif word not in {"cdef", "inline", "double", "noexcept", "nogil"}:
+        elif word not in {"cdef", "inline", "double", "int", "noexcept", "nogil"}:
             kept.append((token.type, word))
     return tokenize.untokenize(kept)
 

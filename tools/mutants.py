@@ -170,14 +170,14 @@ def sites(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None, ast.AST]]:
 def head(statement: ast.stmt) -> str:
     """Return a statement's text; of an `if` or a `while`, the condition alone."""
     text = ast.unparse(statement)
-    return text.partition("\n")[0] if isinstance(statement, ast.If | ast.While) else text
+    return text.partition("\n")[0] if isinstance(statement, ast.If | ast.While | ast.For) else text
 
 
 def statements(block: list[ast.stmt]) -> Iterator[tuple[list[ast.stmt], int]]:
     """Yield every statement in the order of the text, as the list that holds it and its index there."""
     for i, statement in enumerate(block):
         yield block, i
-        if isinstance(statement, ast.If | ast.While):
+        if isinstance(statement, ast.If | ast.While | ast.For):
             yield from statements(statement.body)
             yield from statements(statement.orelse)
 
@@ -191,6 +191,8 @@ def mutants(function: ast.FunctionDef, language: Language) -> list[Mutant]:
     known = [argument.arg for argument in tree.args.args if argument.arg != CONTEXT]
     for nth, (block, i) in enumerate(list(statements(tree.body))):
         statement, before = block[i], heads[nth]
+        if isinstance(statement, ast.For):
+            continue  # a loop that ends before its count: the count is a bound on mutants only
         where = f"  # {heads[: nth + 1].count(before)} of {heads.count(before)}" if heads.count(before) > 1 else ""
         # Of an `if`, the condition alone: what it guards are statements of their own.
         places = [(statement, "test", None, statement.test)] if isinstance(statement, ast.If | ast.While) else []

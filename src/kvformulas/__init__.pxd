@@ -72,3 +72,31 @@ from kvformulas.kernels.continuous_batching cimport (
     sequence_completion_fraction,
     beam_memory_per_request,
 )
+from kvformulas.kernels.attention_layouts cimport (
+    attention_kv_bytes_per_token,
+    mla_kv_bytes_per_token,
+    sliding_window_tokens,
+    chunked_attention_tokens,
+    recurrent_state_bytes,
+    conv_state_bytes,
+    quantized_head_bytes,
+    kv_heads_per_rank,
+    sliding_window_blocks,
+    block_waste_tokens,
+    max_concurrency,
+)
+from kvformulas.kernels.engine_admission cimport (
+    watermark_reserved_blocks,
+    watermark_admission_accept,
+    new_blocks_needed,
+    usable_prefix_hit_tokens,
+    decode_growth_reserve,
+    orca_admission_accept,
+    prefill_step_tokens,
+    aligned_chunk_tokens,
+    uncached_prefill_chunks,
+    response_ratio,
+    time_to_first_token,
+    time_per_output_token,
+    concurrency,
+)

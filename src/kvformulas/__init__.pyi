@@ -1,8 +1,10 @@
 # What the lazy package offers: every formula by name, and every module.
+from kvformulas import attention_layouts as attention_layouts
 from kvformulas import capi as capi
 from kvformulas import catalog as catalog
 from kvformulas import cli as cli
 from kvformulas import continuous_batching as continuous_batching
+from kvformulas import engine_admission as engine_admission
 from kvformulas import generation_loop as generation_loop
 from kvformulas import kv_cache as kv_cache
 from kvformulas import llm_sampling as llm_sampling
@@ -10,7 +12,9 @@ from kvformulas import paged_kv_cache as paged_kv_cache
 from kvformulas import runtime as runtime
 from kvformulas import speculative_decoding as speculative_decoding
 from kvformulas import ufuncs as ufuncs
+from kvformulas.attention_layouts import *
 from kvformulas.continuous_batching import *
+from kvformulas.engine_admission import *
 from kvformulas.generation_loop import *
 from kvformulas.kv_cache import *
 from kvformulas.llm_sampling import *

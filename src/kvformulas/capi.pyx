@@ -13,6 +13,8 @@ from kvformulas.kernels cimport llm_sampling
 from kvformulas.kernels cimport generation_loop
 from kvformulas.kernels cimport speculative_decoding
 from kvformulas.kernels cimport continuous_batching
+from kvformulas.kernels cimport attention_layouts
+from kvformulas.kernels cimport engine_admission
 
 ctypedef double (*Function1)(double) noexcept nogil
 ctypedef double (*Function2)(double, double) noexcept nogil
@@ -20,6 +22,7 @@ ctypedef double (*Function3)(double, double, double) noexcept nogil
 ctypedef double (*Function4)(double, double, double, double) noexcept nogil
 ctypedef double (*Function5)(double, double, double, double, double) noexcept nogil
 ctypedef double (*Function6)(double, double, double, double, double, double) noexcept nogil
+ctypedef double (*Function7)(double, double, double, double, double, double, double) noexcept nogil
 
 
 cdef object address_1(Function1 function):
@@ -44,6 +47,10 @@ cdef object address_5(Function5 function):
 
 cdef object address_6(Function6 function):
     return PyCapsule_New(<void *>function, "double (double, double, double, double, double, double)", NULL)
+
+
+cdef object address_7(Function7 function):
+    return PyCapsule_New(<void *>function, "double (double, double, double, double, double, double, double)", NULL)
 
 
 __pyx_capi__ = {
@@ -108,4 +115,28 @@ __pyx_capi__ = {
     "batching_efficiency": address_2(continuous_batching.batching_efficiency),
     "sequence_completion_fraction": address_2(continuous_batching.sequence_completion_fraction),
     "beam_memory_per_request": address_6(continuous_batching.beam_memory_per_request),
+    "attention_kv_bytes_per_token": address_5(attention_layouts.attention_kv_bytes_per_token),
+    "mla_kv_bytes_per_token": address_4(attention_layouts.mla_kv_bytes_per_token),
+    "sliding_window_tokens": address_2(attention_layouts.sliding_window_tokens),
+    "chunked_attention_tokens": address_2(attention_layouts.chunked_attention_tokens),
+    "recurrent_state_bytes": address_5(attention_layouts.recurrent_state_bytes),
+    "conv_state_bytes": address_4(attention_layouts.conv_state_bytes),
+    "quantized_head_bytes": address_4(attention_layouts.quantized_head_bytes),
+    "kv_heads_per_rank": address_2(attention_layouts.kv_heads_per_rank),
+    "sliding_window_blocks": address_4(attention_layouts.sliding_window_blocks),
+    "block_waste_tokens": address_2(attention_layouts.block_waste_tokens),
+    "max_concurrency": address_2(attention_layouts.max_concurrency),
+    "watermark_reserved_blocks": address_2(engine_admission.watermark_reserved_blocks),
+    "watermark_admission_accept": address_5(engine_admission.watermark_admission_accept),
+    "new_blocks_needed": address_7(engine_admission.new_blocks_needed),
+    "usable_prefix_hit_tokens": address_3(engine_admission.usable_prefix_hit_tokens),
+    "decode_growth_reserve": address_4(engine_admission.decode_growth_reserve),
+    "orca_admission_accept": address_3(engine_admission.orca_admission_accept),
+    "prefill_step_tokens": address_3(engine_admission.prefill_step_tokens),
+    "aligned_chunk_tokens": address_3(engine_admission.aligned_chunk_tokens),
+    "uncached_prefill_chunks": address_3(engine_admission.uncached_prefill_chunks),
+    "response_ratio": address_2(engine_admission.response_ratio),
+    "time_to_first_token": address_4(engine_admission.time_to_first_token),
+    "time_per_output_token": address_3(engine_admission.time_per_output_token),
+    "concurrency": address_2(engine_admission.concurrency),
 }

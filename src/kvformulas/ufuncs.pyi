@@ -65,6 +65,30 @@ __all__ = [
     "batching_efficiency",
     "sequence_completion_fraction",
     "beam_memory_per_request",
+    "attention_kv_bytes_per_token",
+    "mla_kv_bytes_per_token",
+    "sliding_window_tokens",
+    "chunked_attention_tokens",
+    "recurrent_state_bytes",
+    "conv_state_bytes",
+    "quantized_head_bytes",
+    "kv_heads_per_rank",
+    "sliding_window_blocks",
+    "block_waste_tokens",
+    "max_concurrency",
+    "watermark_reserved_blocks",
+    "watermark_admission_accept",
+    "new_blocks_needed",
+    "usable_prefix_hit_tokens",
+    "decode_growth_reserve",
+    "orca_admission_accept",
+    "prefill_step_tokens",
+    "aligned_chunk_tokens",
+    "uncached_prefill_chunks",
+    "response_ratio",
+    "time_to_first_token",
+    "time_per_output_token",
+    "concurrency",
 ]
 
 kv_cache_memory_per_layer: Final[ufunc]
@@ -128,3 +152,27 @@ head_of_line_blocking_score: Final[ufunc]
 batching_efficiency: Final[ufunc]
 sequence_completion_fraction: Final[ufunc]
 beam_memory_per_request: Final[ufunc]
+attention_kv_bytes_per_token: Final[ufunc]
+mla_kv_bytes_per_token: Final[ufunc]
+sliding_window_tokens: Final[ufunc]
+chunked_attention_tokens: Final[ufunc]
+recurrent_state_bytes: Final[ufunc]
+conv_state_bytes: Final[ufunc]
+quantized_head_bytes: Final[ufunc]
+kv_heads_per_rank: Final[ufunc]
+sliding_window_blocks: Final[ufunc]
+block_waste_tokens: Final[ufunc]
+max_concurrency: Final[ufunc]
+watermark_reserved_blocks: Final[ufunc]
+watermark_admission_accept: Final[ufunc]
+new_blocks_needed: Final[ufunc]
+usable_prefix_hit_tokens: Final[ufunc]
+decode_growth_reserve: Final[ufunc]
+orca_admission_accept: Final[ufunc]
+prefill_step_tokens: Final[ufunc]
+aligned_chunk_tokens: Final[ufunc]
+uncached_prefill_chunks: Final[ufunc]
+response_ratio: Final[ufunc]
+time_to_first_token: Final[ufunc]
+time_per_output_token: Final[ufunc]
+concurrency: Final[ufunc]

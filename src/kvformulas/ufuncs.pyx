@@ -26,6 +26,8 @@ from kvformulas.kernels cimport llm_sampling
 from kvformulas.kernels cimport generation_loop
 from kvformulas.kernels cimport speculative_decoding
 from kvformulas.kernels cimport continuous_batching
+from kvformulas.kernels cimport attention_layouts
+from kvformulas.kernels cimport engine_admission
 
 try:
     import numpy
@@ -85,6 +87,7 @@ cdef extern from "ufuncs.h" nogil:
     const Formula *FORMULA(double (*)(double, double, double, double) noexcept nogil)
     const Formula *FORMULA(double (*)(double, double, double, double, double) noexcept nogil)
     const Formula *FORMULA(double (*)(double, double, double, double, double, double) noexcept nogil)
+    const Formula *FORMULA(double (*)(double, double, double, double, double, double, double) noexcept nogil)
 
 cdef enum:
     BLOCK = 256  # 2 KiB an argument
@@ -285,3 +288,27 @@ add("head_of_line_blocking_score", FORMULA(continuous_batching.head_of_line_bloc
 add("batching_efficiency", FORMULA(continuous_batching.batching_efficiency))
 add("sequence_completion_fraction", FORMULA(continuous_batching.sequence_completion_fraction))
 add("beam_memory_per_request", FORMULA(continuous_batching.beam_memory_per_request))
+add("attention_kv_bytes_per_token", FORMULA(attention_layouts.attention_kv_bytes_per_token))
+add("mla_kv_bytes_per_token", FORMULA(attention_layouts.mla_kv_bytes_per_token))
+add("sliding_window_tokens", FORMULA(attention_layouts.sliding_window_tokens))
+add("chunked_attention_tokens", FORMULA(attention_layouts.chunked_attention_tokens))
+add("recurrent_state_bytes", FORMULA(attention_layouts.recurrent_state_bytes))
+add("conv_state_bytes", FORMULA(attention_layouts.conv_state_bytes))
+add("quantized_head_bytes", FORMULA(attention_layouts.quantized_head_bytes))
+add("kv_heads_per_rank", FORMULA(attention_layouts.kv_heads_per_rank))
+add("sliding_window_blocks", FORMULA(attention_layouts.sliding_window_blocks))
+add("block_waste_tokens", FORMULA(attention_layouts.block_waste_tokens))
+add("max_concurrency", FORMULA(attention_layouts.max_concurrency))
+add("watermark_reserved_blocks", FORMULA(engine_admission.watermark_reserved_blocks))
+add("watermark_admission_accept", FORMULA(engine_admission.watermark_admission_accept))
+add("new_blocks_needed", FORMULA(engine_admission.new_blocks_needed))
+add("usable_prefix_hit_tokens", FORMULA(engine_admission.usable_prefix_hit_tokens))
+add("decode_growth_reserve", FORMULA(engine_admission.decode_growth_reserve))
+add("orca_admission_accept", FORMULA(engine_admission.orca_admission_accept))
+add("prefill_step_tokens", FORMULA(engine_admission.prefill_step_tokens))
+add("aligned_chunk_tokens", FORMULA(engine_admission.aligned_chunk_tokens))
+add("uncached_prefill_chunks", FORMULA(engine_admission.uncached_prefill_chunks))
+add("response_ratio", FORMULA(engine_admission.response_ratio))
+add("time_to_first_token", FORMULA(engine_admission.time_to_first_token))
+add("time_per_output_token", FORMULA(engine_admission.time_per_output_token))
+add("concurrency", FORMULA(engine_admission.concurrency))

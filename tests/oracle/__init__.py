@@ -3,7 +3,9 @@
 from functools import cache
 
 from oracle import (
+    attention_layouts,
     continuous_batching,
+    engine_admission,
     generation_loop,
     kv_cache,
     llm_sampling,
@@ -13,7 +15,16 @@ from oracle import (
 from oracle.context import reals
 from ulp import nearest_double
 
-TOPICS = (kv_cache, paged_kv_cache, llm_sampling, generation_loop, speculative_decoding, continuous_batching)
+TOPICS = (
+    kv_cache,
+    paged_kv_cache,
+    llm_sampling,
+    generation_loop,
+    speculative_decoding,
+    continuous_batching,
+    attention_layouts,
+    engine_admission,
+)
 # A power or an exponential: rounded by the context, to many more digits than a double has.
 IRRATIONAL = frozenset(
     {

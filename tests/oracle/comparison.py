@@ -15,6 +15,8 @@ from ulp import exactly, gap, nearest_double
 _BITS = 8192
 _LARGEST_WHOLE = 2.0**53
 _ONE_ROUNDING = 0.5
+SURE, LARGEST_BUDGET = 0.5, 4  # in ULP: right whatever the formula, wrong whatever the formula
+_MANY = 16  # whole parts, where all between them count
 
 # Where terms can cancel, the error is counted in ULP of the largest number that the sum passes through: a term, a
 # partial sum or the result. These functions take exact numbers of any type: fractions, or the balls of accuracy.py.
@@ -38,11 +40,52 @@ def _difference(term, factor, other):
     return max(abs(term), abs(factor * other), abs(term - factor * other))
 
 
+def _sum(*terms):
+    partial = [sum(terms[:n]) for n in range(1, len(terms) + 1)]
+    return max(map(abs, [*terms, *partial]))
+
+
+def _ceiling(x):
+    return x.ceil() if hasattr(x, "ceil") else math.ceil(x)
+
+
+def _head_bytes(head_dim, bits, group_size, scale_bytes):
+    groups = _ceiling(head_dim / group_size) if group_size > 0 else 1
+    return _sum(head_dim * bits / 8, groups * scale_bytes)
+
+
+def _missing_blocks(computed, new, lookahead, max_model_len, block_size, held, cached):
+    size = block_size if block_size > 0 else 1
+    tokens = computed + new + lookahead
+    partial = computed + new if tokens <= max_model_len else 0
+    blocks = min(tokens, max_model_len)
+    if block_size > 0:
+        blocks = _ceiling(blocks / block_size)
+    return max(abs(partial) / size, _sum(blocks, -held, -cached))
+
+
+def _window_blocks(seq_len, window, batched, block_size):
+    tokens = window - 1 + batched
+    largest = _sum(window, -1, batched) if tokens <= seq_len else 0
+    if block_size > 0:
+        return max(largest / block_size, _sum(_ceiling(min(tokens, seq_len) / block_size), 1))
+    return max(largest, abs(min(tokens, seq_len)))
+
+
+def _first_token(queue, transfer, uncached, throughput):
+    return _sum(queue, transfer, uncached / throughput if throughput > 0 else 0)
+
+
 LARGEST_TERM = {
     "kv_quantization_error": _quantization,
     "token_frequency_penalty": _penalties,
     "frequency_penalty_logit": _difference,
     "contrastive_decode_score": _difference,
+    "quantized_head_bytes": _head_bytes,
+    "sliding_window_blocks": _window_blocks,
+    "new_blocks_needed": _missing_blocks,
+    "response_ratio": lambda waited, uncached: _sum(1, waited / uncached if uncached > 0 else waited),
+    "time_to_first_token": _first_token,
 }
 
 
@@ -63,6 +106,7 @@ COUNTS = {
 # Gates: the two sides of the comparison, of which the second is the threshold, and its budget in gaps.
 GATES = {
     "admission_control_accept": (lambda request, free, margin: (request, free * (1 - margin)), 1.5),
+    "orca_admission_accept": (lambda reserved, most, slots: (slots, reserved + most), _ONE_ROUNDING),
     "min_p_accept": (lambda prob, largest, min_p: (prob, largest * min_p), _ONE_ROUNDING),
     "typical_sampling_accept": (lambda log_prob, entropy, tau: (tau, abs(log_prob + entropy)), _ONE_ROUNDING),
     "eta_sampling_accept": (lambda prob, entropy, eta: (prob, eta * _exp(-entropy / 2)), 2),
@@ -75,6 +119,16 @@ def _exp(x):
 
 # A whole part of odd or even parity.
 PARITIES = frozenset({"watermark_green_list_bias"})
+# Sums of whole arguments that may be too large to be exact.
+SUMS = {
+    "watermark_green_list_bias": lambda a: a[0] + a[1],
+    "sliding_window_blocks": lambda a: a[1] - 1 + a[2],
+    "watermark_admission_accept": lambda a: a[0] + a[3] * a[4],
+    "new_blocks_needed": lambda a: a[0] + a[1] + a[2],
+    "usable_prefix_hit_tokens": lambda a: a[0] - 1,
+    "orca_admission_accept": lambda a: a[0] + a[1],
+    "uncached_prefill_chunks": lambda a: a[0] - a[1],
+}
 DECISIONS = frozenset({*COUNTS, *GATES, *PARITIES})
 
 
@@ -82,7 +136,7 @@ def _settled(name, args):
     """Do the arguments leave no room: one is not finite, or all are whole and small, and so is a sum of them?"""
     if not all(map(math.isfinite, args)):
         return True
-    if name in PARITIES and abs(args[0] + args[1]) >= _LARGEST_WHOLE:
+    if name in SUMS and abs(SUMS[name](args)) >= _LARGEST_WHOLE:
         return False
     return all(abs(x) <= _LARGEST_WHOLE and x == math.floor(x) for x in args)
 
@@ -115,6 +169,87 @@ def _may_decide(name, args, got):
     return False
 
 
+# Formulas with a whole part inside: the exact values that the rounding of its operand leaves open, where that operand
+# is next to a whole number.
+def _wholes(part, exact, room):
+    low, high = part(exact - room), part(exact + room)
+    return {part(exact), high, *(low + n for n in range(int(min(high - low, _MANY)) + 1))}
+
+
+def _quotients(part, numerator, divisor, budget, largest=None):
+    """Return the whole parts of a quotient whose numerator was rounded: its budget is in gaps, of the largest term."""
+    if not divisor > 0:
+        return set()
+    exact = numerator / divisor
+    return _wholes(part, exact, _room(budget, exact, exact if largest is None else largest / divisor))
+
+
+def _least(tokens, limit, largest):
+    """Return the lesser of a rounded sum and a limit, how far it may be off, in gaps, and of what."""
+    if limit < tokens - 2 * gap(largest):
+        return limit, _ONE_ROUNDING, limit
+    return min(tokens, limit), 1.5, largest
+
+
+def _grouped(mp, head_dim, bits, group_size, scale_bytes):
+    groups = _quotients(mp.ceil, head_dim, group_size, _ONE_ROUNDING)
+    return [head_dim * bits / 8 + n * scale_bytes for n in groups]
+
+
+def _windowed(mp, seq_len, window, batched, block_size):
+    tokens = window - 1 + batched
+    held, budget, largest = _least(tokens, seq_len, max(abs(window), 1, abs(tokens)))
+    return [n + 1 for n in _quotients(mp.ceil, held, block_size, budget, largest)]
+
+
+def _admitted(mp, needed, free, reserved, total, watermark):
+    product = total * watermark
+    right = free - reserved
+    answers = set()
+    for n in _wholes(lambda x: truncated(mp, x), product, _room(_ONE_ROUNDING, product, product)):
+        left = needed + n
+        room = _room(_ONE_ROUNDING, left, left) + _room(_ONE_ROUNDING, right, right)
+        answers |= {mp.zero, mp.one} if abs(left - right) <= room else {mp.mpf(left <= right)}
+    return answers
+
+
+def _missing(mp, computed, new, lookahead, max_model_len, block_size, held, cached):
+    tokens = computed + new + lookahead
+    stored, budget, largest = _least(tokens, max_model_len, max(abs(computed + new), abs(tokens)))
+    return [max(mp.zero, n - held - cached) for n in _quotients(mp.ceil, stored, block_size, budget, largest)]
+
+
+def _usable(mp, prompt_len, cached_tokens, block_size):
+    tokens = min(cached_tokens, prompt_len - 1)
+    return [n * block_size for n in _quotients(lambda x: truncated(mp, x), tokens, block_size, 1)]
+
+
+def _aligned(mp, remaining, cap, unit):
+    if remaining <= cap:
+        return []
+    return [n * unit for n in _quotients(lambda x: truncated(mp, x), cap, unit, _ONE_ROUNDING)]
+
+
+def _reserved(mp, total, watermark):
+    product = total * watermark
+    return _wholes(lambda x: truncated(mp, x), product, _room(_ONE_ROUNDING, product, product))
+
+
+STEPS = {
+    "quantized_head_bytes": _grouped,
+    "kv_heads_per_rank": lambda mp, heads, ranks: [
+        max(mp.one, n) for n in _quotients(mp.ceil, heads, ranks, _ONE_ROUNDING)
+    ],
+    "sliding_window_blocks": _windowed,
+    "watermark_reserved_blocks": _reserved,
+    "watermark_admission_accept": _admitted,
+    "new_blocks_needed": _missing,
+    "usable_prefix_hit_tokens": _usable,
+    "aligned_chunk_tokens": _aligned,
+    "uncached_prefill_chunks": lambda mp, prompt, cached, size: _quotients(mp.ceil, prompt - cached, size, 1),
+}
+
+
 def largest_term(name, args):
     """Return the exact size of the largest term, for a formula whose budget is in ULP of it, else None."""
     if name not in LARGEST_TERM or not all(map(math.isfinite, args)):
@@ -124,7 +259,14 @@ def largest_term(name, args):
 
 def error(name, args, got, prec=256):
     """Return how far `got` is from the formula's value at these doubles, in ULP; a wrong decision is infinitely far."""
-    distance = ulp_error(got, value(name, args, prec), largest_term(name, args))
+    largest = largest_term(name, args)
+    distance = ulp_error(got, value(name, args, prec), largest)
+    if name in STEPS and distance > SURE and not _settled(name, args):
+        mp = reals(_BITS)
+        others = STEPS[name](mp, *map(mp.mpf, args))
+        if len(others) > _MANY and min(others) <= got <= max(others):
+            return 0.0
+        return min([distance, *(ulp_error(got, other, largest) for other in others)])
     if distance == 0 or name not in DECISIONS:
         return distance
     return 0.0 if _may_decide(name, args, got) else math.inf

@@ -6,7 +6,9 @@ from functools import cache
 from flint import arb, ctx
 
 from reference import (
+    attention_layouts,
     continuous_batching,
+    engine_admission,
     generation_loop,
     kv_cache,
     llm_sampling,
@@ -14,7 +16,16 @@ from reference import (
     speculative_decoding,
 )
 
-TOPICS = (kv_cache, paged_kv_cache, llm_sampling, generation_loop, speculative_decoding, continuous_batching)
+TOPICS = (
+    kv_cache,
+    paged_kv_cache,
+    llm_sampling,
+    generation_loop,
+    speculative_decoding,
+    continuous_batching,
+    attention_layouts,
+    engine_admission,
+)
 # Holds the product of six doubles and rounds only quotients, powers and sums of very unlike terms.
 BITS = 320
 

@@ -13,6 +13,11 @@ def whole_part(x):
     return abs(x.numerator) // x.denominator * (1 if x > 0 else -1)
 
 
+def ceiling(x):
+    """Return the least whole number that is not below x; of a ball over a whole number, a ball over both answers."""
+    return x.ceil() if isinstance(x, arb) else -(-Fraction(x) // 1)
+
+
 def distance_to_whole(x):
     """Return how far x is from the nearest whole number."""
     if isinstance(x, arb):

@@ -8,6 +8,10 @@ cdef inline double minimum(double x, double y) noexcept nogil:
     return x if x < y or isnan(x) else y
 
 
+cdef inline double maximum(double x, double y) noexcept nogil:
+    return x if x > y or isnan(x) else y
+
+
 cdef inline double at_most_one(double ratio) noexcept nogil:
     # Asked this way round, a NaN stays a NaN.
     return 1.0 if ratio > 1.0 else ratio

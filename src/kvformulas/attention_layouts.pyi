@@ -1,0 +1,36 @@
+# Any real number: what has __float__ or __index__.
+from typing import SupportsFloat, SupportsIndex, TypeAlias
+
+_Real: TypeAlias = SupportsFloat | SupportsIndex
+
+__all__ = [
+    "attention_kv_bytes_per_token",
+    "mla_kv_bytes_per_token",
+    "sliding_window_tokens",
+    "chunked_attention_tokens",
+    "recurrent_state_bytes",
+    "conv_state_bytes",
+    "quantized_head_bytes",
+    "kv_heads_per_rank",
+    "sliding_window_blocks",
+    "block_waste_tokens",
+    "max_concurrency",
+]
+
+def attention_kv_bytes_per_token(
+    n_layers: _Real, n_kv_heads: _Real, k_head_dim: _Real, v_head_dim: _Real, dtype_bytes: _Real
+) -> float: ...
+def mla_kv_bytes_per_token(
+    n_layers: _Real, kv_lora_rank: _Real, qk_rope_head_dim: _Real, dtype_bytes: _Real
+) -> float: ...
+def sliding_window_tokens(seq_len: _Real, window: _Real) -> float: ...
+def chunked_attention_tokens(seq_len: _Real, chunk: _Real) -> float: ...
+def recurrent_state_bytes(
+    n_layers: _Real, n_heads: _Real, head_dim: _Real, state_size: _Real, dtype_bytes: _Real
+) -> float: ...
+def conv_state_bytes(n_layers: _Real, channels: _Real, columns: _Real, dtype_bytes: _Real) -> float: ...
+def quantized_head_bytes(head_dim: _Real, bits: _Real, group_size: _Real, scale_bytes: _Real) -> float: ...
+def kv_heads_per_rank(n_kv_heads: _Real, tensor_parallel: _Real) -> float: ...
+def sliding_window_blocks(seq_len: _Real, window: _Real, max_batched_tokens: _Real, block_size: _Real) -> float: ...
+def block_waste_tokens(seq_len: _Real, block_size: _Real) -> float: ...
+def max_concurrency(total_blocks: _Real, blocks_per_request: _Real) -> float: ...
