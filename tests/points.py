@@ -14,7 +14,10 @@ ARGUMENTS = {name: arguments for formulas in _CONTRACT.values() for name, argume
 _KINDS = {
     "probability": """sorted_prob cumulative_so_far p max_prob min_p token_prob cumulative_prob eos_prob eos_threshold
         acceptance_rate target_prob draft_prob medusa_prob output_validity safety_margin eta
-        watermark ratio""",
+        watermark ratio
+        cost_ratio operation_ratio epsilon delta
+        expert_prob max_expert_prob gamma uniform learning_rate
+        inv_freq""",
     "logit": "k_th_logit logit max_logit current_logit value bias_strength presence_penalty",
     "log_probability": """current_score next_log_prob log_prob_sum token_log_prob beam_log_prob expert_log_prob
         amateur_log_prob""",
@@ -24,7 +27,9 @@ _KINDS = {
     "positive": """attention_sum recency_weight scale bandwidth_gbs prefill_throughput_tps temperature penalty
         frequency_penalty target_latency_ms draft_latency_ms expected_tokens seq_priority decode_latency_ms
         longest_wait_ms avg_wait_ms avg_seq_remaining actual_compute theoretical_max_compute entropy tau base
-        arrival_rate latency_s queue_s transfer_s end_to_end_s ttft_s""",
+        arrival_rate latency_s queue_s transfer_s end_to_end_s ttft_s
+        sigma n min_temperature max_temperature max_entropy mu surprise target_surprise
+        factor low_freq_factor high_freq_factor rotations""",
 }
 _KIND = {argument: kind for kind, arguments in _KINDS.items() for argument in arguments.split()}
 _SIGNED = {"logit", "log_probability", "exponent", "code"}
@@ -52,11 +57,26 @@ _SMALL_SIZES = {
     "block_size": (1, 8, 16, 32, 64, 128, 256),
     "block_size_tokens": (1, 8, 16, 32, 64, 128, 256),
     "speculation_depth": range(17),
+    "pair_index": range(64),
+    "max_position": (512, 2048, 4096, 8192, 32768, 131072),
+    "original_max_position": (512, 2048, 4096, 8192, 32768, 131072),
+    "depth": range(17),
+    "max_depth": range(33),
     "beam_width": range(1, 33),
     "chunk_size": (256, 512, 1000, 1024, 2048, 4096, 8192),
 }
 # Arguments with a guard at 0 or 1: a few points on it and below.
 _GUARDED = {
+    "factor",
+    "max_position",
+    "original_max_position",
+    "rotations",
+    "epsilon",
+    "max_entropy",
+    "steps",
+    "depth",
+    "cost_ratio",
+    "max_depth",
     "threshold",
     "unit",
     "uncached_tokens",
@@ -92,6 +112,22 @@ _GUARDED = {
 }
 # What a decision compares, or a formula subtracts: the place of one side, and the other side, to be made nearly equal.
 _NEAR = {
+    "dynamic_ntk_rope_base": lambda a: (2, a[3]),
+    # Just at the bound below which a frequency is divided.
+    "llama3_rope_frequency": lambda a: (4, np.where(a[2] < a[3], 2 * np.pi * a[2] / a[0], a[4])),
+    "yarn_correction_dim": lambda a: (0, a[3] / (2 * np.pi)),
+    "yarn_ramp": lambda a: (0, a[1]),
+    "contrastive_plausible_accept": lambda a: (0, a[1] * a[2]),
+    "epsilon_sampling_accept": lambda a: (0, a[1]),
+    "eta_cutoff": lambda a: (0, np.exp(-2 * a[1])),
+    "gumbel_max_score": lambda a: (1, np.exp(-np.exp(np.clip(a[0], -300, 3)))),
+    "mirostat_mu_update": lambda a: (0, a[1] * (a[2] - a[3])),
+    "top_n_sigma_accept": lambda a: (0, a[1] - a[2] * a[3]),
+    "watermark_green_list_size": lambda a: (0, np.rint(a[0]) / a[1]),
+    "watermark_z_score": lambda a: (0, a[1] * a[2]),
+    "best_speculation_depth": lambda a: (0, a[1]),
+    "medusa_typical_threshold": lambda a: (0, a[1] * np.exp(-a[2])),
+    "residual_weight": lambda a: (0, a[1]),
     "aligned_chunk_tokens": lambda a: (1, a[2] * np.rint(np.minimum(a[1] / a[2], 2.0**40))),
     "decode_growth_reserve": lambda a: (0, a[1]),
     "new_blocks_needed": lambda a: (0, np.abs(a[4] * np.rint(np.minimum(a[0] / a[4], 2.0**40)) - a[1] - a[2])),
@@ -141,6 +177,8 @@ _NEAR = {
 }
 # For each power: its base, as a function of the arguments, and the place of its exponent.
 _POWERS = {
+    "dynamic_temperature": (lambda a: a[0] / a[1], 4),
+    "length_normalized_score": (lambda a: a[1], 2),
     "constrained_beam_score": (lambda a: a[2], 3),
     "dynamic_ntk_rope_scale": (lambda a: a[0] / a[1], 2),
     "length_penalty": (lambda a: (5 + a[1]) / 6, 2),
@@ -239,6 +277,32 @@ def _keep_in_range(rng, n, name, arguments):
         arguments[place] = np.where(rng.random(n) < 0.25, exponents, arguments[place])
     if name == "eta_sampling_accept":
         arguments[1] = np.minimum(arguments[1], _LARGEST_POWER)
+    if name == "rope_inverse_frequency":
+        # Pairs of the head, and beyond it where that leaves the power in range.
+        most = np.minimum(0.5, 0.5 * _LARGEST_POWER / np.abs(np.log2(np.maximum(arguments[0], 2.0**-900)) + 2.0**-60))
+        arguments[1] = np.where(rng.random(n) < 0.5, np.rint(most * rng.random(n) * arguments[2]), arguments[1])
+        arguments[1] = np.minimum(arguments[1], most * np.abs(arguments[2]))
+    if name in {"ntk_rope_base", "dynamic_ntk_rope_base"}:
+        # The error grows with d / (d - 2), and the budget is for heads of 64 or more.
+        small = (arguments[-1] > 2) & (arguments[-1] < 64)
+        arguments[-1] = np.where(small, 64, arguments[-1])
+    if name == "llama3_rope_frequency":
+        # Mostly near or between the two bounds.
+        turns = arguments[2] + (arguments[3] - arguments[2]) * rng.uniform(-0.5, 1.5, n)
+        between = (rng.random(n) < 0.7) & (turns > 0) & (arguments[0] > 0) & (arguments[2] < arguments[3])
+        arguments[4] = np.where(between, 2 * np.pi * turns / np.where(between, arguments[0], 1), arguments[4])
+    if name == "eta_cutoff":
+        arguments[1] = np.minimum(arguments[1], _LARGEST_POWER)
+    if name == "dynamic_temperature":
+        arguments[4] = np.copysign(np.maximum(np.abs(arguments[4]), 2.0**-20), arguments[4])
+    if name == "gumbel_max_score":
+        arguments[1] = np.where((arguments[1] > 0) & (arguments[1] < 1), arguments[1], 0.5)
+    if name == "medusa_typical_threshold":
+        arguments[2] = np.minimum(arguments[2], _LARGEST_POWER)
+    if name == "acceptance_rate_from_counts":
+        # Mostly fewer tokens than were drafted, so that there is an equation to solve.
+        accepted = arguments[1] * arguments[2] * rng.choice([rng.random(n), 1 - np.exp2(-rng.uniform(0, 50, n))])
+        arguments[0] = np.where(rng.random(n) < 0.8, accepted, arguments[0])
     if name == "chunked_attention_tokens":  # its budget is for chunks of a token or more
         arguments[1] = np.where((arguments[1] > 0) & (arguments[1] < 1), arguments[1] + 1, arguments[1])
     return arguments

@@ -217,12 +217,12 @@ def test_plain_text():
 
 def evaluate(text, values):
     """Compute a plain formula, with its cases and with what it defines before or after the value."""
-    signs = {"·": "*", "^": "**", "≤": "<=", "≥": ">=", "⌊": "round(", "⌉": ")", " is even": " % 2 == 0"}
+    signs = {"·": "*", "^": "**", "≤": "<=", "≥": ">=", "⌊": "round(", "⌉": ")", " is even": " % 2 == 0", "π": "pi"}
     for sign, python in (signs | {" is odd": " % 2 == 1"}).items():
         text = text.replace(sign, python)
     text = re.sub(r"\|([^|]+)\|", r"abs(\1)", text)
     known = {"min": min, "max": max, "abs": abs, "round": round, "trunc": math.trunc, "ceil": math.ceil}
-    known |= {"mod": math.fmod, "e": math.e, "nan": math.nan} | values
+    known |= {"mod": math.fmod, "sqrt": math.sqrt, "ln": math.log, "e": math.e, "pi": math.pi, "nan": math.nan} | values
     text, _, definition = text.partition(" with ")
     if match := re.fullmatch(r"(\w) = (.+?); \((.+)\)", text):
         definition, text = f"{match[1]} = {match[2]}", match[3]
@@ -234,15 +234,39 @@ def evaluate(text, values):
     return eval(" else ".join([*cases, last]), {"__builtins__": {}}, known)
 
 
+SHARES = {"acceptance_rate", "cost_ratio", "gamma", "uniform"}
+# What solves an equation or maximises an expression is not computed by its math.
+SOLUTIONS = {"acceptance_rate_from_counts", "break_even_acceptance"}
+OPTIMA = {"best_speculation_depth"}  # test_laws_speculation_analysis.py compares it with all other depths
+
+
+def ordinary(formula, chance):
+    """Draw arguments away from the guards, which the math leaves out."""
+    values = {
+        name: chance.uniform(0.1, 0.9) if name in SHARES else chance.uniform(1.1, 9)
+        for name in catalog.arguments(formula)
+    }
+    return values | {name: values[name] + 9 for name in ("head_dim", "high") if name in values}
+
+
 def test_plain_math_is_the_formula(topic, formula):
     text = catalog.plain_math(catalog.formula(formula).math)
     assert not set("\\{}&") & set(text)
     function = getattr(import_module(f"kvformulas.{topic}"), formula)
     chance = random.Random(formula)
-    for _ in range(50):
-        # Away from the guards, which the math leaves out.
-        values = {
-            name: chance.uniform(0.1, 0.9) if name == "acceptance_rate" else chance.uniform(1.1, 9)
-            for name in catalog.arguments(formula)
-        }
+    for _ in range(50 if formula not in SOLUTIONS | OPTIMA else 0):
+        values = ordinary(formula, chance)
         assert math.isclose(function(**values), evaluate(text, values), rel_tol=1e-12, abs_tol=1e-12)
+
+
+@pytest.mark.parametrize("formula", sorted(SOLUTIONS))
+def test_plain_math_is_the_equation_that_a_solution_solves(formula):
+    unknown, _, equation = catalog.plain_math(catalog.formula(formula).math).partition(" with ")
+    chance = random.Random(formula)
+    for _ in range(50):
+        values = ordinary(formula, chance)
+        if "steps" in values:
+            values["accepted_tokens"] = values["steps"] * values["depth"] * chance.uniform(0.1, 0.9)
+        solved = values | {unknown: getattr(kvformulas, formula)(**values)}
+        left, right = (evaluate(side, solved) for side in equation.split(" = "))
+        assert math.isclose(left, right, rel_tol=1e-12)

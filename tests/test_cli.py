@@ -13,6 +13,7 @@ import pytest
 
 from conftest import CONTRACT, FORMULAS
 from kvformulas import catalog, cli
+from kvformulas._output import to_ascii
 from kvformulas.runtime import Runtime
 
 MODULE = [sys.executable, "-m", "kvformulas"]
@@ -20,6 +21,7 @@ SCRIPT = [str(Path(sysconfig.get_path("scripts")) / "kvformulas")]
 QWEN3 = json.loads((files("kvformulas.data") / "qwen3-0.6b.json").read_text())
 USE = ("execute", "kv_cache", "kv_cache_utilization")
 MODULES = ", ".join(CONTRACT)
+COMMANDS = "modules, functions, show, execute, tour, speculate"
 
 
 @pytest.fixture
@@ -77,7 +79,7 @@ def test_help_and_version(run):
     assert run("--version") == f"kvformulas {version('kvformulas')}\n"
     assert run().startswith("Usage: kvformulas [OPTIONS] ")
     assert run() == run("--help")
-    for command in ("modules", "functions", "show", "execute", "tour"):
+    for command in COMMANDS.split(", "):
         assert f"  {command} " in run()
         assert "--json" in run(command, "--help")
 
@@ -121,8 +123,8 @@ def test_show_is_whole_and_fits_the_terminal(run, topic, formula):
     assert all(f"{argument.name} " in page and f" {argument.unit} " in page for argument in found.arguments)
     code = [line.strip() for line in f"{kernel}\n{found.example}".splitlines()]
     assert all(len(line) <= 80 or line.strip() in code for line in page.splitlines())
-    assert cli._ascii(page).isascii()
-    assert "?" not in cli._ascii(page).replace("?", "", page.count("?"))
+    assert to_ascii(page).isascii()
+    assert "?" not in to_ascii(page).replace("?", "", page.count("?"))
 
 
 def test_show_json(run_json):
@@ -151,7 +153,7 @@ def test_output_fits_the_encoding(encoding):
 
 def test_ascii_spelling():
     text = "⌊a · b⌉ ≤ ⌊c⌋ ≠ ⌈d⌉, α ∞ – “é” x² 漢"  # noqa: RUF001
-    assert cli._ascii(text) == "round(a * b) <= floor(c) != ceil(d), alpha inf - ?e? x2 ?"
+    assert to_ascii(text) == "round(a * b) <= floor(c) != ceil(d), alpha inf - ?e? x2 ?"
 
 
 # execute
@@ -197,8 +199,8 @@ NO_JSON = "--args-json must be a JSON array or object, not"
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (("frobnicate",), "command must be one of modules, functions, show, execute, tour, not 'frobnicate'"),
-        (("",), "command must be one of modules, functions, show, execute, tour, not ''"),
+        (("frobnicate",), f"command must be one of {COMMANDS}, not 'frobnicate'"),
+        (("",), f"command must be one of {COMMANDS}, not ''"),
         (("--frobnicate",), "there is no option --frobnicate; see kvformulas --help"),
         (("modules", "-x"), "there is no option -x; see kvformulas modules --help"),
         (("modules", "kv_cache"), "Got unexpected extra argument (kv_cache); see kvformulas modules --help"),

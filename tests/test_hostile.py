@@ -125,6 +125,62 @@ def exp(x):
     return x._step(np.exp)
 
 
+def sqrt(x):
+    return x._step(np.sqrt)
+
+
+def log(x):
+    return x._step(np.log)
+
+
+def expected_tokens(alpha, depth):
+    return where(alpha >= 1, depth + 1, where(alpha <= 0, 1, (1 - alpha ** (depth + 1)) / (1 - alpha)))
+
+
+def rate(mean, depth):
+    """Solve for the rate by plain bisection, from 0 and 1 down to the smallest double."""
+    mean, depth = np.broadcast_arrays(Steps.of(mean), Steps.of(depth))
+    low, high = np.zeros(mean.shape), np.ones(mean.shape)
+    for _ in range(1100):
+        middle = (low + high) / 2
+        short = middle * -np.expm1(depth * np.log(middle)) / (1 - middle) < mean
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    return Steps(np.where(np.isnan(mean) | np.isnan(depth), np.nan, low))
+
+
+def best_depth(alpha, cost, most):
+    """Find the depth from which on one more token doesn't pay, by plain bisection among the whole doubles."""
+    alpha, cost, most = alpha.values, cost.values, most.values
+    low, high = np.zeros(alpha.shape), np.full(alpha.shape, 2.0**64)
+    for _ in range(65):
+        depth = np.trunc((low + high) / 2)
+        gained = 1 - alpha ** (depth + 1)
+        pays = (1 - gained) * (1 + depth * cost) * (1 - alpha) > cost * gained
+        low, high = np.where(pays, depth, low), np.where(pays, high, depth)
+    high = np.where((alpha >= 1) | (cost <= 0), np.inf, np.where(alpha > cost, high, 0))
+    return Steps(np.minimum(high, np.trunc(most)))
+
+
+def ntk(base, growth, dim):
+    return where((growth <= 0) | (dim <= 2), base, base * (growth * growth ** (steps(2) / (dim - 2))))
+
+
+def llama3(frequency, factor, low, high, most):
+    turns = most * frequency / (2 * np.pi)
+    kept = (turns - low) / (high - low)
+    mixed = (1 - kept) * frequency / factor + kept * frequency
+    value = where(turns < low, frequency / factor, where(turns >= high, frequency, mixed))
+    return Steps(value.values, value.rough | turns.rough)
+
+
+def magnified(alpha, exponent):
+    """Return how much a power's exponent magnifies a rounding: without bound where its logarithm is subnormal."""
+    if not 0 < alpha < 1 or exponent == 0:
+        return 1
+    product = exponent * math.log(alpha)
+    return 1 + max(0.0, product) if abs(product) > 1e-300 else math.inf
+
+
 def gate(left, holds, right):
     left, right = steps(left), steps(right)
     return Steps(holds(left.values, right.values), left.rough | right.rough)
@@ -251,6 +307,37 @@ WRITTEN = {
     "time_to_first_token": lambda queue, transfer, uncached, tps: queue + transfer + uncached / tps,
     "time_per_output_token": lambda total, first, tokens: (total - first) / (tokens - 1),
     "concurrency": lambda rate, latency: rate * latency,
+    "mean_acceptance_length": lambda accepted, steps: 1 + accepted / steps,
+    "expected_accepted_tokens": lambda alpha, depth: alpha * (1 - alpha**depth) / (1 - alpha),
+    "acceptance_rate_from_counts": lambda accepted, steps, depth: rate(accepted / steps, depth),
+    "speculative_walltime_speedup": lambda alpha, depth, cost: expected_tokens(alpha, depth) / (depth * cost + 1),
+    "speculative_operations_factor": lambda alpha, depth, operations: (
+        (depth * operations + depth + 1) / expected_tokens(alpha, depth)
+    ),
+    "break_even_acceptance": lambda depth, cost: rate(depth * cost, depth),
+    "best_speculation_depth": best_depth,
+    "residual_weight": lambda target, draft: -least(0, draft - target),
+    "medusa_typical_threshold": lambda epsilon, delta, entropy: least(epsilon, delta * exp(-entropy)),
+    "eta_cutoff": lambda epsilon, entropy: least(epsilon, sqrt(epsilon) * exp(-entropy)),
+    "epsilon_sampling_accept": lambda prob, epsilon: gate(prob, np.greater_equal, epsilon),
+    "length_normalized_score": lambda total, length, alpha: total / length**alpha,
+    "contrastive_plausible_accept": lambda prob, largest, alpha: gate(prob, np.greater_equal, alpha * largest),
+    "watermark_green_list_size": lambda vocab, gamma: trunc(gamma * vocab),
+    "watermark_z_score": lambda green, tokens, gamma: (green - gamma * tokens) / sqrt(tokens * gamma * (1 - gamma)),
+    "top_n_sigma_accept": lambda logit, most, sigma, n: gate(logit, np.greater_equal, most - n * sigma),
+    "dynamic_temperature": lambda entropy, most, low, high, exponent: low + (high - low) * (entropy / most) ** exponent,
+    "gumbel_max_score": lambda logit, uniform: logit - log(-log(uniform)),
+    "mirostat_mu_update": lambda mu, learning, surprise, target: mu - learning * (surprise - target),
+    "rope_inverse_frequency": lambda base, pair, dim: base ** (-2 * pair / dim),
+    "ntk_rope_base": lambda base, alpha, dim: base * (alpha * alpha ** (steps(2) / (dim - 2))),
+    "dynamic_ntk_rope_base": lambda base, factor, length, most, dim: ntk(
+        base, (factor * (length - most) + most) / most, dim
+    ),
+    "llama3_rope_frequency": llama3,
+    "yarn_attention_factor": lambda scale: 0.1 * log(scale) + 1,
+    "yarn_correction_dim": lambda turns, dim, base, most: dim * log(most / (2 * np.pi * turns)) / (2 * log(base)),
+    "yarn_ramp": lambda pair, low, high: clamp((pair - low) / (high - low), 0, 1),
+    "longrope_attention_factor": lambda scale, most: sqrt(1 + log(scale) / log(most)),
 }
 # The same with a rounding less, as the kernels have it: another form may overflow where this one does not.
 ALSO_WRITTEN = {
@@ -315,6 +402,38 @@ GUARDS = {
     "response_ratio": [lambda waited, uncached: (uncached <= 0, 1 + waited)],
     "time_to_first_token": [lambda queue, transfer, uncached, tps: (tps <= 0, queue + transfer + 0)],
     "time_per_output_token": [lambda total, first, tokens: (tokens <= 1, 0)],
+    "mean_acceptance_length": [lambda accepted, steps: (steps <= 0, 1)],
+    "expected_accepted_tokens": [lambda alpha, depth: (alpha >= 1, depth), lambda alpha, depth: (alpha <= 0, 0)],
+    "acceptance_rate_from_counts": [
+        lambda accepted, steps, depth: ((steps <= 0) | (accepted / steps <= 0), 0),
+        lambda accepted, steps, depth: (accepted / steps >= depth, 1),
+    ],
+    "speculative_walltime_speedup": [lambda alpha, depth, cost: (depth * cost + 1 <= 0, 1)],
+    "speculative_operations_factor": [lambda alpha, depth, operations: (depth <= -1, 1)],
+    "break_even_acceptance": [
+        lambda depth, cost: (cost >= 1, 1),
+        lambda depth, cost: ((depth <= 0) | (cost <= 0), 0),
+    ],
+    "best_speculation_depth": [
+        lambda alpha, cost, most: ((most < 1) | (alpha <= 0) | (cost >= 1) | (alpha <= cost), 0),
+    ],
+    "eta_cutoff": [lambda epsilon, entropy: (epsilon <= 0, 0)],
+    "length_normalized_score": [lambda total, length, alpha: (length <= 0, total)],
+    "watermark_z_score": [lambda green, tokens, gamma: (tokens * gamma * (1 - gamma) <= 0, 0)],
+    "dynamic_temperature": [lambda entropy, most, low, high, exponent: ((entropy <= 0) | (most <= 0), low)],
+    "rope_inverse_frequency": [lambda base, pair, dim: ((base <= 0) | (dim <= 0), 1)],
+    "ntk_rope_base": [lambda base, alpha, dim: ((alpha <= 0) | (dim <= 2), base)],
+    "dynamic_ntk_rope_base": [
+        lambda base, factor, length, most, dim: (
+            (most <= 0) | (length <= most) | ((factor * (length - most) + most) / most <= 0) | (dim <= 2),
+            base,
+        ),
+    ],
+    "llama3_rope_frequency": [lambda frequency, factor, low, high, most: (factor <= 0, frequency)],
+    "yarn_attention_factor": [lambda scale: (scale <= 1, 1)],
+    "yarn_correction_dim": [lambda turns, dim, base, most: ((turns <= 0) | (base <= 1) | (most <= 0), 0)],
+    "yarn_ramp": [lambda pair, low, high: ((high <= low) & ~np.isnan(pair.values), where(pair > low, 1, 0))],
+    "longrope_attention_factor": [lambda scale, most: ((scale <= 1) | (most <= 1), 1)],
 }
 # Far outside the domain a logarithm's rounding is magnified, by this condition number: at negative depths, and where an
 # exponent nears 2**53 or passes it.
@@ -324,6 +443,24 @@ CONDITION = {
     "speculative_expected_tokens": lambda alpha, depth: 1 + max(0.0, -depth),
     "dynamic_ntk_rope_scale": lambda seq, base, alpha: 1 + abs(alpha) * 2.0**-52,
     "length_penalty": lambda total, length, alpha: 1 + abs(alpha) * 2.0**-52,
+    "expected_accepted_tokens": magnified,
+    "acceptance_rate_from_counts": lambda accepted, steps, depth: (
+        1 if min(accepted / steps, depth) > 1e-290 else math.inf
+    ),
+    "speculative_walltime_speedup": lambda alpha, depth, cost: magnified(alpha, depth + 1),
+    # A draft that saves operations leaves a difference above the fraction line.
+    "speculative_operations_factor": lambda alpha, depth, operations: 1 if operations >= 0 else math.inf,
+    "break_even_acceptance": lambda depth, cost: 1 if depth * cost > 1e-290 else math.inf,
+    "watermark_z_score": lambda green, tokens, gamma: (
+        1 if 1e-290 < abs(tokens * gamma * (1 - gamma)) < math.inf else math.inf
+    ),
+    "dynamic_temperature": lambda entropy, most, low, high, exponent: (
+        1 + abs(exponent) * 2.0**-52 if entropy / most >= hostile.TINY else math.inf
+    ),
+    "ntk_rope_base": lambda base, alpha, dim: 64 / (dim - 2) + 1 + abs(math.log(alpha)),
+    "dynamic_ntk_rope_base": lambda base, factor, length, most, dim: (
+        64 / (dim - 2) + 710 if most > 1e-290 else math.inf
+    ),
 }
 # The positions that a formula does not read.
 IGNORED = {
@@ -335,6 +472,9 @@ IGNORED = {
     "token_healing_overlap": {0, 1},
 }
 GATES = {
+    "epsilon_sampling_accept",
+    "contrastive_plausible_accept",
+    "top_n_sigma_accept",
     "top_p_cumulative",
     "top_k_accept",
     "top_p_cumulative_accept",

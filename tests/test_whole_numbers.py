@@ -1,5 +1,6 @@
 # Whole numbers are exact: every formula with a whole-number meaning against Python's int arithmetic, with no tolerance,
 # from everyday sizes to the last ones whose result fits in 2**53.
+import math
 from fractions import Fraction
 from math import prod
 
@@ -279,9 +280,91 @@ CASES = {
         lambda total, first, tokens: quotient(total - first, tokens - 1),
     ),
     "concurrency": (factors(2, 53), lambda *a: prod(a)),
+    "mean_acceptance_length": (multiples(), lambda accepted, steps: 1 + quotient(accepted, steps)),
+    "expected_accepted_tokens": (st.tuples(st.integers(-1, 3), WHOLE), lambda rate, depth: depth if rate > 0 else 0),
+    # None of the draft, or all of it and more.
+    "acceptance_rate_from_counts": (
+        st.tuples(st.integers(0, 3), factors(2, 50)).map(lambda x: (x[0] * prod(x[1]), x[1][0], x[1][1])),
+        lambda accepted, *_: int(accepted > 0),
+    ),
+    "speculative_walltime_speedup": (
+        st.tuples(FLAG, st.integers(0, LARGEST - 1), FLAG).map(lambda x: (x[0], x[1], x[0] * x[2])),
+        lambda rate, depth, cost: depth + 1 if rate > cost else 1,
+    ),
+    "speculative_operations_factor": (
+        st.tuples(FLAG, SMALL, st.integers(0, 10**9)).map(lambda x: (x[0], x[1], x[2] * (x[1] + 1))),
+        lambda rate, depth, operations: quotient(depth * operations + depth + 1, depth + 1 if rate else 1),
+    ),
+    "break_even_acceptance": (st.tuples(SIGNED, SIGNED), lambda _, cost: int(cost >= 1)),
+    "best_speculation_depth": (
+        st.tuples(st.integers(-1, 3), st.integers(-2, 3), WHOLE),
+        lambda rate, cost, most: most if rate >= 1 and cost <= 0 else 0,
+    ),
+    "residual_weight": (st.tuples(SIGNED, SIGNED), lambda target, draft: max(0, target - draft)),
+    "medusa_typical_threshold": (
+        st.tuples(SIGNED, SIGNED, st.just(0)),
+        lambda epsilon, delta, _: min(epsilon, delta),
+    ),
+    "eta_cutoff": (st.integers(0, 2**26).map(lambda root: (root**2, 0)), lambda epsilon, _: math.isqrt(epsilon)),
+    "epsilon_sampling_accept": (st.tuples(WHOLE, WHOLE), lambda prob, epsilon: prob >= epsilon),
+    "length_normalized_score": (
+        st.tuples(POWER, st.integers(-1000, 1000)).map(
+            lambda x: (x[1] * x[0][0] ** min(x[0][1], 7), x[0][0], min(x[0][1], 7))
+        ),
+        lambda score, length, alpha: quotient(score, length**alpha),
+    ),
+    "contrastive_plausible_accept": (
+        st.tuples(factors(2, 53), st.integers(-1, 1)).map(lambda x: (prod(x[0]) + x[1], *x[0])),
+        lambda prob, largest, alpha: prob >= alpha * largest,
+    ),
+    "watermark_green_list_size": (SIGNED_PRODUCT, lambda *a: prod(a)),
+    "watermark_z_score": (st.tuples(WHOLE, WHOLE, FLAG), lambda *_: 0),
+    "top_n_sigma_accept": (
+        st.tuples(SIGNED, factors(2, 50), st.integers(-1, 1)).map(lambda x: (x[0] - prod(x[1]) + x[2], x[0], *x[1])),
+        lambda logit, most, sigma, n: logit >= most - n * sigma,
+    ),
+    "dynamic_temperature": (
+        st.tuples(POWER, st.integers(1, 2**40), st.integers(-1000, 1000), st.integers(-1000, 1000)).map(
+            lambda x: (x[0][0] * x[1], x[1], x[2], x[3], min(x[0][1], 7))
+        ),
+        lambda entropy, most, low, high, exponent: low + (high - low) * (entropy // most) ** exponent,
+    ),
+    "mirostat_mu_update": (
+        st.tuples(SIGNED, SIGNED_PRODUCT, SIGNED).map(lambda x: (x[0], x[1][0], x[1][1] + x[2], x[2])),
+        lambda mu, rate, surprise, target: mu - rate * (surprise - target),
+    ),
+    # Pair -n of two dimensions turns by base ** n.
+    "rope_inverse_frequency": (POWER.map(lambda x: (x[0], -x[1], 2)), lambda base, pair, _: base**-pair),
+    # The power is a cube for three dimensions, a square for four.
+    "ntk_rope_base": (
+        st.tuples(SMALL, SMALL, st.integers(3, 4)).map(lambda x: (x[0], max(x[1], 1), x[2])),
+        lambda base, alpha, dim: base * alpha ** (3 if dim == 3 else 2),
+    ),
+    "dynamic_ntk_rope_base": (
+        st.tuples(SMALL, SMALL, SMALL, st.integers(1, 2**40)).map(
+            lambda x: (x[0], x[1], (1 + x[2]) * x[3], x[3], 4),
+        ),
+        lambda base, factor, length, most, _: base * (1 + factor * (length // most - 1)) ** 2,
+    ),
+    "llama3_rope_frequency": (
+        st.tuples(multiples(), FLAG).map(lambda x: (*x[0], 1, 4, 100 * x[1])),
+        lambda frequency, factor, _low, _high, most: (
+            frequency if most * frequency > 25 else quotient(frequency, factor)
+        ),
+    ),
+    "yarn_ramp": (
+        st.tuples(SIGNED, SIGNED, FLAG).map(lambda x: (x[0], x[1], x[1] + x[2])),
+        lambda pair, low, _: pair > low,
+    ),
 }
-# No whole number comes of e to a power.
-WITHOUT = {"eta_sampling_accept"}
+# No whole number comes of e to a power, or of a logarithm.
+WITHOUT = {
+    "eta_sampling_accept",
+    "gumbel_max_score",
+    "longrope_attention_factor",
+    "yarn_attention_factor",
+    "yarn_correction_dim",
+}
 
 
 @pytest.mark.parametrize("formula", CASES)

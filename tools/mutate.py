@@ -47,7 +47,7 @@ EQUIVALENTS = Path(__file__).with_name("equivalents.json")
 MODULE = 250  # mutants in one extension module
 POINTS = 1000  # sampled points for each formula
 LARGEST = 2.0**53  # the whole numbers up to here are exact
-SECONDS = 2.0  # before a mutant of the oracle counts as caught in an endless loop
+SECONDS = 3.0  # of CPU time, before a mutant of the oracle counts as caught in an endless loop
 
 Arguments = tuple[float, ...]
 Function = Callable[..., float]
@@ -267,13 +267,13 @@ def time_limit() -> Iterator[None]:
     def expired(*_: object) -> None:
         raise TimeoutError
 
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    before = signal.signal(signal.SIGVTALRM, expired)
+    signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 def oracle_killer(formulas: dict[str, Callable[..., object]]) -> str | None:

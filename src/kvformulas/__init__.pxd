@@ -100,3 +100,36 @@ from kvformulas.kernels.engine_admission cimport (
     time_per_output_token,
     concurrency,
 )
+from kvformulas.kernels.speculation_analysis cimport (
+    mean_acceptance_length,
+    expected_accepted_tokens,
+    acceptance_rate_from_counts,
+    speculative_walltime_speedup,
+    speculative_operations_factor,
+    break_even_acceptance,
+    best_speculation_depth,
+    residual_weight,
+    medusa_typical_threshold,
+)
+from kvformulas.kernels.sampling_rules cimport (
+    eta_cutoff,
+    epsilon_sampling_accept,
+    length_normalized_score,
+    contrastive_plausible_accept,
+    watermark_green_list_size,
+    watermark_z_score,
+    top_n_sigma_accept,
+    dynamic_temperature,
+    gumbel_max_score,
+    mirostat_mu_update,
+)
+from kvformulas.kernels.rope_scaling cimport (
+    rope_inverse_frequency,
+    ntk_rope_base,
+    dynamic_ntk_rope_base,
+    llama3_rope_frequency,
+    yarn_attention_factor,
+    yarn_correction_dim,
+    yarn_ramp,
+    longrope_attention_factor,
+)

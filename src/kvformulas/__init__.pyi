@@ -9,7 +9,10 @@ from kvformulas import generation_loop as generation_loop
 from kvformulas import kv_cache as kv_cache
 from kvformulas import llm_sampling as llm_sampling
 from kvformulas import paged_kv_cache as paged_kv_cache
+from kvformulas import rope_scaling as rope_scaling
 from kvformulas import runtime as runtime
+from kvformulas import sampling_rules as sampling_rules
+from kvformulas import speculation_analysis as speculation_analysis
 from kvformulas import speculative_decoding as speculative_decoding
 from kvformulas import ufuncs as ufuncs
 from kvformulas.attention_layouts import *
@@ -19,6 +22,9 @@ from kvformulas.generation_loop import *
 from kvformulas.kv_cache import *
 from kvformulas.llm_sampling import *
 from kvformulas.paged_kv_cache import *
+from kvformulas.rope_scaling import *
+from kvformulas.sampling_rules import *
+from kvformulas.speculation_analysis import *
 from kvformulas.speculative_decoding import *
 
 _FORMULAS: dict[str, tuple[str, ...]]

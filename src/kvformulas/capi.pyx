@@ -15,6 +15,9 @@ from kvformulas.kernels cimport speculative_decoding
 from kvformulas.kernels cimport continuous_batching
 from kvformulas.kernels cimport attention_layouts
 from kvformulas.kernels cimport engine_admission
+from kvformulas.kernels cimport speculation_analysis
+from kvformulas.kernels cimport sampling_rules
+from kvformulas.kernels cimport rope_scaling
 
 ctypedef double (*Function1)(double) noexcept nogil
 ctypedef double (*Function2)(double, double) noexcept nogil
@@ -139,4 +142,31 @@ __pyx_capi__ = {
     "time_to_first_token": address_4(engine_admission.time_to_first_token),
     "time_per_output_token": address_3(engine_admission.time_per_output_token),
     "concurrency": address_2(engine_admission.concurrency),
+    "mean_acceptance_length": address_2(speculation_analysis.mean_acceptance_length),
+    "expected_accepted_tokens": address_2(speculation_analysis.expected_accepted_tokens),
+    "acceptance_rate_from_counts": address_3(speculation_analysis.acceptance_rate_from_counts),
+    "speculative_walltime_speedup": address_3(speculation_analysis.speculative_walltime_speedup),
+    "speculative_operations_factor": address_3(speculation_analysis.speculative_operations_factor),
+    "break_even_acceptance": address_2(speculation_analysis.break_even_acceptance),
+    "best_speculation_depth": address_3(speculation_analysis.best_speculation_depth),
+    "residual_weight": address_2(speculation_analysis.residual_weight),
+    "medusa_typical_threshold": address_3(speculation_analysis.medusa_typical_threshold),
+    "eta_cutoff": address_2(sampling_rules.eta_cutoff),
+    "epsilon_sampling_accept": address_2(sampling_rules.epsilon_sampling_accept),
+    "length_normalized_score": address_3(sampling_rules.length_normalized_score),
+    "contrastive_plausible_accept": address_3(sampling_rules.contrastive_plausible_accept),
+    "watermark_green_list_size": address_2(sampling_rules.watermark_green_list_size),
+    "watermark_z_score": address_3(sampling_rules.watermark_z_score),
+    "top_n_sigma_accept": address_4(sampling_rules.top_n_sigma_accept),
+    "dynamic_temperature": address_5(sampling_rules.dynamic_temperature),
+    "gumbel_max_score": address_2(sampling_rules.gumbel_max_score),
+    "mirostat_mu_update": address_4(sampling_rules.mirostat_mu_update),
+    "rope_inverse_frequency": address_3(rope_scaling.rope_inverse_frequency),
+    "ntk_rope_base": address_3(rope_scaling.ntk_rope_base),
+    "dynamic_ntk_rope_base": address_5(rope_scaling.dynamic_ntk_rope_base),
+    "llama3_rope_frequency": address_5(rope_scaling.llama3_rope_frequency),
+    "yarn_attention_factor": address_1(rope_scaling.yarn_attention_factor),
+    "yarn_correction_dim": address_4(rope_scaling.yarn_correction_dim),
+    "yarn_ramp": address_3(rope_scaling.yarn_ramp),
+    "longrope_attention_factor": address_2(rope_scaling.longrope_attention_factor),
 }

@@ -8,10 +8,8 @@ the reader of a pipe has gone), 130 when interrupted. JSON output is strict: a N
 import json
 import math
 import os
-import re
 import sys
 import textwrap
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
@@ -22,6 +20,8 @@ from typing import Any, TypeVar
 import click
 
 from kvformulas import catalog, runtime
+from kvformulas._cli_speculate import speculate
+from kvformulas._output import BadInput, fit, print_json, print_text, short
 
 __all__ = ["main"]
 
@@ -31,12 +31,6 @@ FIELD_LIMIT = 1_000_000
 BATCH_SIZE, SEQ_LEN, DTYPE_BYTES, BLOCK_SIZE = 1, 2048, 2, 16
 
 T = TypeVar("T")
-
-
-class BadInput(click.ClickException):
-    """What the user gave is wrong; the message is one line."""
-
-    exit_code = 2
 
 
 class Commands(click.Group):
@@ -60,7 +54,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def cli(ctx: click.Context) -> None:
     """The arithmetic of LLM serving: KV caches, sampling, speculative decoding and batching, one formula a function."""
     if ctx.invoked_subcommand is None:
-        _print(ctx.get_help())
+        print_text(ctx.get_help())
 
 
 @cli.command()
@@ -71,7 +65,7 @@ def modules(as_json: bool) -> None:
         name: (import_module(f"kvformulas.{name}").__doc__ or "").strip().splitlines()[0] for name in catalog.modules()
     }
     if as_json:
-        _print_json(
+        print_json(
             [
                 {"name": name, "summary": summary, "functions": catalog.names(name)}
                 for name, summary in summaries.items()
@@ -79,7 +73,7 @@ def modules(as_json: bool) -> None:
         )
         return
     rows = [(name, len(catalog.names(name)), summary) for name, summary in summaries.items()]
-    _print(_table(("module", "formulas", "what it is about"), rows, WIDTH))
+    print_text(_table(("module", "formulas", "what it is about"), rows, WIDTH))
 
 
 @cli.command()
@@ -88,10 +82,10 @@ def modules(as_json: bool) -> None:
 def functions(module: str, as_json: bool) -> None:
     """List the formulas of MODULE; with --json, its contract."""
     if as_json:
-        _print_json(_known(catalog.contract, module))
+        print_json(_known(catalog.contract, module))
         return
     rows = [(formula.name, formula.summary) for formula in _known(catalog.formulas, module)]
-    _print(_table(("formula", "what it does"), rows, WIDTH))
+    print_text(_table(("formula", "what it does"), rows, WIDTH))
 
 
 @cli.command()
@@ -103,9 +97,9 @@ def show(formula: str, as_json: bool) -> None:
     kernel = catalog.kernel(formula)
     if as_json:
         plain = {"signature": found.signature, "plain_math": catalog.plain_math(found.math), "kernel": kernel}
-        _print_json(asdict(found) | plain)
+        print_json(asdict(found) | plain)
         return
-    _print(_page(found, kernel))
+    print_text(_page(found, kernel))
 
 
 @cli.command(context_settings={"ignore_unknown_options": True})
@@ -129,9 +123,9 @@ def execute(module: str, function: str, args: tuple[str, ...], args_json: str | 
     if not result["success"]:
         raise BadInput(result["error"])
     if as_json:
-        _print_json(result)
+        print_json(result)
     else:
-        _print(repr(result["result"]))
+        print_text(repr(result["result"]))
 
 
 @cli.command()
@@ -147,11 +141,14 @@ def tour(config: str | None, as_json: bool) -> None:
     rows = _tour(model)
     if as_json:
         figures = {"batch_size": BATCH_SIZE, "seq_len": SEQ_LEN, "dtype_bytes": DTYPE_BYTES, "block_size": BLOCK_SIZE}
-        _print_json({"model": asdict(model) | figures, "rows": [asdict(row) | {"text": row.text} for row in rows]})
+        print_json({"model": asdict(model) | figures, "rows": [asdict(row) | {"text": row.text} for row in rows]})
         return
-    _print(model.text)
+    print_text(model.text)
     table = [(row.formula, row.arguments, row.text, row.says) for row in rows]
-    _print("\n" + _table(("formula", "arguments", "value", "what it says"), table, TOUR_WIDTH))
+    print_text("\n" + _table(("formula", "arguments", "value", "what it says"), table, TOUR_WIDTH))
+
+
+cli.add_command(speculate)
 
 
 def main(args: Sequence[str] | None = None) -> int:
@@ -184,7 +181,8 @@ def _message(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption):
         message = f"there is no option {error.option_name}"
     elif isinstance(error, click.MissingParameter) and error.param is not None:
-        message = f"{error.param.human_readable_name} is missing"
+        name = error.param.opts[0] if isinstance(error.param, click.Option) else error.param.human_readable_name
+        message = f"{name} is missing"
     else:
         message = error.format_message().rstrip(".")
     return f"{message}; see {error.ctx.command_path if error.ctx else 'kvformulas'} --help"
@@ -226,9 +224,9 @@ def _number(text: str, name: str) -> int | float:
     try:
         value = float(text)
     except ValueError:
-        raise BadInput(f"{name} must be a number, not {_short(text)}") from None
+        raise BadInput(f"{name} must be a number, not {short(text)}") from None
     if math.isinf(value) and "inf" not in text.lower():
-        raise BadInput(f"{name} is too large for a double: {_short(text)}")
+        raise BadInput(f"{name} is too large for a double: {short(text)}")
     return value
 
 
@@ -236,7 +234,7 @@ def _json_arguments(text: str) -> list[Any] | dict[str, Any]:
     def named(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         values = dict(pairs)
         if len(values) < len(pairs):
-            raise BadInput(f"--args-json must name every argument once, not as {_short(text)}")
+            raise BadInput(f"--args-json must name every argument once, not as {short(text)}")
         return values
 
     def number(digits: str) -> int | float:
@@ -247,12 +245,8 @@ def _json_arguments(text: str) -> list[Any] | dict[str, Any]:
     except (ValueError, RecursionError):
         values = None
     if not isinstance(values, list | dict):
-        raise BadInput(f"--args-json must be a JSON array or object, not {_short(text)}")
+        raise BadInput(f"--args-json must be a JSON array or object, not {short(text)}")
     return values
-
-
-def _short(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
 
 
 # The worked examples on a model
@@ -342,7 +336,7 @@ def _model(config: str | None) -> Model:
             raise BadInput(f"{name!r} must have the field {field}, and does not")
         value = fields[field]
         if type(value) is not int or not 1 <= value <= FIELD_LIMIT:
-            shown = _short(json.dumps(value))[1:-1]
+            shown = short(json.dumps(value))[1:-1]
             raise BadInput(f"{field} in {name!r} must be a whole number from 1 to {FIELD_LIMIT}, not {shown}")
         return value
 
@@ -398,13 +392,13 @@ def _tour(model: Model) -> list[Row]:
 
 def _page(formula: catalog.Formula, kernel: str) -> str:
     def paragraph(text: str, hang: str = "") -> str:
-        return textwrap.fill(_fit(catalog.plain_text(text)), WIDTH, initial_indent="  ", subsequent_indent=f"  {hang}")
+        return textwrap.fill(fit(catalog.plain_text(text)), WIDTH, initial_indent="  ", subsequent_indent=f"  {hang}")
 
     def indented(text: str) -> str:
         return textwrap.indent(text, "  ")
 
     examples = [indented(text) if ">>>" in text else paragraph(text) for text in formula.example.split("\n\n")]
-    arguments = [(a.name, a.unit, _fit(catalog.plain_text(a.description))) for a in formula.arguments]
+    arguments = [(a.name, a.unit, fit(catalog.plain_text(a.description))) for a in formula.arguments]
     parts = [
         ("", textwrap.fill(formula.signature, WIDTH, subsequent_indent=" " * (len(formula.name) + 1))),
         ("", textwrap.fill(catalog.plain_text(formula.summary), WIDTH)),
@@ -438,44 +432,3 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[object]], width: int)
     widths = [*[None] * last, max(left, 20)]
     table: str = tabulate(rows, headers, "simple", disable_numparse=True, maxcolwidths=widths)
     return table
-
-
-def _print_json(value: object) -> None:
-    _print(json.dumps(_finite(value), indent=2, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
-def _print(text: str) -> None:
-    click.echo(_fit(text))
-
-
-def _fit(text: str) -> str:
-    """Return the text as it is if standard output can take it, otherwise in ASCII."""
-    try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
-    except UnicodeEncodeError:
-        return _ascii(text)
-    return text
-
-
-def _ascii(text: str) -> str:
-    """Spell a text in ASCII: signs as in programs, Greek letters by name, others without their accents."""
-    for opening, closing, name in (("⌊", "⌉", "round"), ("⌊", "⌋", "floor"), ("⌈", "⌉", "ceil")):
-        text = re.sub(f"{opening}([^⌊⌋⌈⌉]*){closing}", rf"{name}(\1)", text)
-    spelled = {"·": "*", "\u00d7": "x", "≤": "<=", "≥": ">=", "≠": "!=", "∞": "inf", "\u2212": "-", "\u2019": "'"}
-    for sign in set(text):
-        if not sign.isascii():
-            greek = re.fullmatch(r"GREEK SMALL LETTER (\w+)", unicodedata.name(sign, ""))
-            dash = "-" if unicodedata.category(sign) == "Pd" else None
-            plain = unicodedata.normalize("NFKD", sign).encode("ascii", "ignore").decode()
-            text = text.replace(sign, spelled.get(sign) or (greek and greek[1].lower()) or dash or plain or "?")
-    return text

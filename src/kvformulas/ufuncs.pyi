@@ -89,6 +89,33 @@ __all__ = [
     "time_to_first_token",
     "time_per_output_token",
     "concurrency",
+    "mean_acceptance_length",
+    "expected_accepted_tokens",
+    "acceptance_rate_from_counts",
+    "speculative_walltime_speedup",
+    "speculative_operations_factor",
+    "break_even_acceptance",
+    "best_speculation_depth",
+    "residual_weight",
+    "medusa_typical_threshold",
+    "eta_cutoff",
+    "epsilon_sampling_accept",
+    "length_normalized_score",
+    "contrastive_plausible_accept",
+    "watermark_green_list_size",
+    "watermark_z_score",
+    "top_n_sigma_accept",
+    "dynamic_temperature",
+    "gumbel_max_score",
+    "mirostat_mu_update",
+    "rope_inverse_frequency",
+    "ntk_rope_base",
+    "dynamic_ntk_rope_base",
+    "llama3_rope_frequency",
+    "yarn_attention_factor",
+    "yarn_correction_dim",
+    "yarn_ramp",
+    "longrope_attention_factor",
 ]
 
 kv_cache_memory_per_layer: Final[ufunc]
@@ -176,3 +203,30 @@ response_ratio: Final[ufunc]
 time_to_first_token: Final[ufunc]
 time_per_output_token: Final[ufunc]
 concurrency: Final[ufunc]
+mean_acceptance_length: Final[ufunc]
+expected_accepted_tokens: Final[ufunc]
+acceptance_rate_from_counts: Final[ufunc]
+speculative_walltime_speedup: Final[ufunc]
+speculative_operations_factor: Final[ufunc]
+break_even_acceptance: Final[ufunc]
+best_speculation_depth: Final[ufunc]
+residual_weight: Final[ufunc]
+medusa_typical_threshold: Final[ufunc]
+eta_cutoff: Final[ufunc]
+epsilon_sampling_accept: Final[ufunc]
+length_normalized_score: Final[ufunc]
+contrastive_plausible_accept: Final[ufunc]
+watermark_green_list_size: Final[ufunc]
+watermark_z_score: Final[ufunc]
+top_n_sigma_accept: Final[ufunc]
+dynamic_temperature: Final[ufunc]
+gumbel_max_score: Final[ufunc]
+mirostat_mu_update: Final[ufunc]
+rope_inverse_frequency: Final[ufunc]
+ntk_rope_base: Final[ufunc]
+dynamic_ntk_rope_base: Final[ufunc]
+llama3_rope_frequency: Final[ufunc]
+yarn_attention_factor: Final[ufunc]
+yarn_correction_dim: Final[ufunc]
+yarn_ramp: Final[ufunc]
+longrope_attention_factor: Final[ufunc]

@@ -28,6 +28,9 @@ from kvformulas.kernels cimport speculative_decoding
 from kvformulas.kernels cimport continuous_batching
 from kvformulas.kernels cimport attention_layouts
 from kvformulas.kernels cimport engine_admission
+from kvformulas.kernels cimport speculation_analysis
+from kvformulas.kernels cimport sampling_rules
+from kvformulas.kernels cimport rope_scaling
 
 try:
     import numpy
@@ -312,3 +315,30 @@ add("response_ratio", FORMULA(engine_admission.response_ratio))
 add("time_to_first_token", FORMULA(engine_admission.time_to_first_token))
 add("time_per_output_token", FORMULA(engine_admission.time_per_output_token))
 add("concurrency", FORMULA(engine_admission.concurrency))
+add("mean_acceptance_length", FORMULA(speculation_analysis.mean_acceptance_length))
+add("expected_accepted_tokens", FORMULA(speculation_analysis.expected_accepted_tokens))
+add("acceptance_rate_from_counts", FORMULA(speculation_analysis.acceptance_rate_from_counts))
+add("speculative_walltime_speedup", FORMULA(speculation_analysis.speculative_walltime_speedup))
+add("speculative_operations_factor", FORMULA(speculation_analysis.speculative_operations_factor))
+add("break_even_acceptance", FORMULA(speculation_analysis.break_even_acceptance))
+add("best_speculation_depth", FORMULA(speculation_analysis.best_speculation_depth))
+add("residual_weight", FORMULA(speculation_analysis.residual_weight))
+add("medusa_typical_threshold", FORMULA(speculation_analysis.medusa_typical_threshold))
+add("eta_cutoff", FORMULA(sampling_rules.eta_cutoff))
+add("epsilon_sampling_accept", FORMULA(sampling_rules.epsilon_sampling_accept))
+add("length_normalized_score", FORMULA(sampling_rules.length_normalized_score))
+add("contrastive_plausible_accept", FORMULA(sampling_rules.contrastive_plausible_accept))
+add("watermark_green_list_size", FORMULA(sampling_rules.watermark_green_list_size))
+add("watermark_z_score", FORMULA(sampling_rules.watermark_z_score))
+add("top_n_sigma_accept", FORMULA(sampling_rules.top_n_sigma_accept))
+add("dynamic_temperature", FORMULA(sampling_rules.dynamic_temperature))
+add("gumbel_max_score", FORMULA(sampling_rules.gumbel_max_score))
+add("mirostat_mu_update", FORMULA(sampling_rules.mirostat_mu_update))
+add("rope_inverse_frequency", FORMULA(rope_scaling.rope_inverse_frequency))
+add("ntk_rope_base", FORMULA(rope_scaling.ntk_rope_base))
+add("dynamic_ntk_rope_base", FORMULA(rope_scaling.dynamic_ntk_rope_base))
+add("llama3_rope_frequency", FORMULA(rope_scaling.llama3_rope_frequency))
+add("yarn_attention_factor", FORMULA(rope_scaling.yarn_attention_factor))
+add("yarn_correction_dim", FORMULA(rope_scaling.yarn_correction_dim))
+add("yarn_ramp", FORMULA(rope_scaling.yarn_ramp))
+add("longrope_attention_factor", FORMULA(rope_scaling.longrope_attention_factor))

@@ -10,6 +10,9 @@ from oracle import (
     kv_cache,
     llm_sampling,
     paged_kv_cache,
+    rope_scaling,
+    sampling_rules,
+    speculation_analysis,
     speculative_decoding,
 )
 from oracle.context import reals
@@ -24,16 +27,38 @@ TOPICS = (
     continuous_batching,
     attention_layouts,
     engine_admission,
+    speculation_analysis,
+    sampling_rules,
+    rope_scaling,
 )
 # A power or an exponential: rounded by the context, to many more digits than a double has.
 IRRATIONAL = frozenset(
     {
+        "acceptance_rate_from_counts",
+        "best_speculation_depth",
+        "break_even_acceptance",
         "constrained_beam_score",
+        "dynamic_ntk_rope_base",
         "dynamic_ntk_rope_scale",
+        "dynamic_temperature",
+        "eta_cutoff",
         "eta_sampling_accept",
+        "expected_accepted_tokens",
+        "gumbel_max_score",
+        "length_normalized_score",
         "length_penalty",
+        "llama3_rope_frequency",
+        "longrope_attention_factor",
+        "medusa_typical_threshold",
+        "ntk_rope_base",
         "pow_approx",
+        "rope_inverse_frequency",
         "speculative_expected_tokens",
+        "speculative_operations_factor",
+        "speculative_walltime_speedup",
+        "watermark_z_score",
+        "yarn_attention_factor",
+        "yarn_correction_dim",
     }
 )
 # The others are rational. Every sum and product of doubles that they form fits in 32 * 256 bits, so that only the last

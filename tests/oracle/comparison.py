@@ -8,7 +8,7 @@
 import math
 
 from oracle import IRRATIONAL, value
-from oracle.context import reals, truncated
+from oracle.context import power, reals, truncated
 from ulp import error as ulp_error
 from ulp import exactly, gap, nearest_double
 
@@ -76,11 +76,69 @@ def _first_token(queue, transfer, uncached, throughput):
     return _sum(queue, transfer, uncached / throughput if throughput > 0 else 0)
 
 
+def _one_and_a_ratio(part, whole):
+    ratio = part / whole if whole > 0 else 0
+    return max(1, abs(ratio), abs(1 + ratio))
+
+
+def _temperature(*arguments):
+    mp, (entropy, most, low, high, exponent) = _floating(*arguments)
+    if entropy <= 0 or most <= 0:
+        return abs(low)
+    change = (high - low) * power(mp, entropy / most, exponent)
+    return max(abs(low), abs(change), abs(low + change))
+
+
+def _gumbel(*arguments):
+    # The outer logarithm is of a rounded number, so that its error is one of 1, however small it is itself.
+    mp, (logit, uniform) = _floating(*arguments)
+    noise = mp.log(-mp.log(uniform)) if 0 < uniform < 1 else 0
+    return max(1, abs(logit), abs(noise), abs(logit - noise))
+
+
+def _mirostat(mu, learning_rate, surprise, target_surprise):
+    step = learning_rate * (surprise - target_surprise)
+    return max(abs(mu), abs(step), abs(mu - step))
+
+
+def _llama3(*arguments):
+    # Between its bounds a frequency is a share of two terms; the share is a difference, of terms that may be larger.
+    mp, (inv_freq, factor, low, high, positions) = _floating(*arguments)
+    if factor <= 0:
+        return abs(inv_freq)
+    rotations = positions * inv_freq / (2 * mp.pi)
+    scaled = max(abs(inv_freq), abs(inv_freq / factor))
+    if low < high and low <= rotations <= high:
+        return scaled * max(1, rotations / (high - low))
+    return abs(inv_freq / factor) if rotations < low else abs(inv_freq)
+
+
+def _correction_dim(*arguments):
+    # The logarithm of a rounded number errs by one of 1, however small it is itself.
+    mp, (rotations, head_dim, base, positions) = _floating(*arguments)
+    if rotations <= 0 or base <= 1 or positions <= 0:
+        return 0
+    logarithm = mp.log(positions / (2 * mp.pi * rotations))
+    return abs(head_dim / (2 * mp.log(base))) * max(1, abs(logarithm))
+
+
+def _floating(*numbers):
+    """Return numbers of any type that are doubles as mpf, and their context: for terms that are no rational numbers."""
+    mp = reals(64)
+    return mp, [mp.mpf(float(number)) for number in numbers]
+
+
 LARGEST_TERM = {
     "kv_quantization_error": _quantization,
     "token_frequency_penalty": _penalties,
     "frequency_penalty_logit": _difference,
     "contrastive_decode_score": _difference,
+    "llama3_rope_frequency": _llama3,
+    "yarn_correction_dim": _correction_dim,
+    "dynamic_temperature": _temperature,
+    "gumbel_max_score": _gumbel,
+    "mirostat_mu_update": _mirostat,
+    "mean_acceptance_length": _one_and_a_ratio,
     "quantized_head_bytes": _head_bytes,
     "sliding_window_blocks": _window_blocks,
     "new_blocks_needed": _missing_blocks,
@@ -102,7 +160,14 @@ COUNTS = {
     ),
     "paged_attention_block_count": (_blocks, lambda tokens, size: max(abs(tokens), size, 1) / size, 3),
     "chunked_prefill_chunks": (_blocks, lambda tokens, size: max(abs(tokens), size, 1) / size, 3),
+    "watermark_green_list_size": (
+        lambda vocab, gamma: gamma * vocab,
+        lambda vocab, gamma: gamma * vocab,
+        _ONE_ROUNDING,
+    ),
 }
+# Of these the operand is a product, of any sign, and no quotient.
+PRODUCTS = frozenset({"watermark_green_list_size"})
 # Gates: the two sides of the comparison, of which the second is the threshold, and its budget in gaps.
 GATES = {
     "admission_control_accept": (lambda request, free, margin: (request, free * (1 - margin)), 1.5),
@@ -110,6 +175,8 @@ GATES = {
     "min_p_accept": (lambda prob, largest, min_p: (prob, largest * min_p), _ONE_ROUNDING),
     "typical_sampling_accept": (lambda log_prob, entropy, tau: (tau, abs(log_prob + entropy)), _ONE_ROUNDING),
     "eta_sampling_accept": (lambda prob, entropy, eta: (prob, eta * _exp(-entropy / 2)), 2),
+    "contrastive_plausible_accept": (lambda prob, largest, alpha: (prob, alpha * largest), _ONE_ROUNDING),
+    "top_n_sigma_accept": (lambda logit, largest, sigma, n: (logit, largest - n * sigma), _ONE_ROUNDING),
 }
 
 
@@ -117,6 +184,15 @@ def _exp(x):
     return x.context.exp(x)
 
 
+def _one_more(depth, acceptance_rate, cost_ratio):
+    """Return the two sides that decide whether a draft token more pays: what it yields and what it costs."""
+    power = acceptance_rate.context.power(acceptance_rate, depth + 1)
+    return power * (depth * cost_ratio + 1), cost_ratio * (1 - power) / (1 - acceptance_rate)
+
+
+# The best of the whole numbers up to the last argument: the sides of "is the next one better?", and the budget in ULP
+# of either side. A kernel's must be the best for some such sides.
+OPTIMA = {"best_speculation_depth": (_one_more, 8)}
 # A whole part of odd or even parity.
 PARITIES = frozenset({"watermark_green_list_bias"})
 # Sums of whole arguments that may be too large to be exact.
@@ -129,7 +205,7 @@ SUMS = {
     "orca_admission_accept": lambda a: a[0] + a[1],
     "uncached_prefill_chunks": lambda a: a[0] - a[1],
 }
-DECISIONS = frozenset({*COUNTS, *GATES, *PARITIES})
+DECISIONS = frozenset({*COUNTS, *GATES, *OPTIMA, *PARITIES})
 
 
 def _settled(name, args):
@@ -148,7 +224,8 @@ def _room(budget, exact, largest):
 
 def _may_decide(name, args, got):
     """Is `got` the decision of some real within its budget of the exact operand?"""
-    if _settled(name, args):
+    # How far an optimum is sought doesn't decide it.
+    if _settled(name, args[:-1] if name in OPTIMA else args):
         return False
     mp = reals(256 if name in IRRATIONAL else _BITS)
     numbers = [mp.mpf(x) for x in args]
@@ -157,11 +234,18 @@ def _may_decide(name, args, got):
         left, threshold = sides(*numbers)
         room = _room(budget, threshold, threshold)
         return room > 0 and abs(left - threshold) <= room
-    if name in COUNTS and args[1] > 0 and math.isfinite(got):
+    if name in COUNTS and (args[1] > 0 or name in PRODUCTS) and math.isfinite(got):
         operand, largest, budget = COUNTS[name]
         exact = operand(*numbers)
         room = _room(budget, exact, largest(*numbers))
         return got == math.trunc(got) and truncated(mp, exact - room) <= got <= truncated(mp, exact + room)
+    if name in OPTIMA and 0 <= got <= args[-1] and got == math.trunc(got):
+        sides, budget = OPTIMA[name]
+        room = 1 + budget * mp.mpf(2) ** -52
+        # From 2**53 on, the whole number before is that which is a double.
+        before = min(mp.mpf(got) - 1, mp.mpf(math.nextafter(got, 0)))
+        (more, less), (more_before, less_before) = sides(got, *numbers[:-1]), sides(before, *numbers[:-1])
+        return (more <= less * room or got > args[-1] - 1) and (got == 0 or more_before * room >= less_before)
     if name in PARITIES and got in (0, args[2]):
         code = numbers[0] + numbers[1]
         room = _room(_ONE_ROUNDING, code, code)
@@ -259,8 +343,8 @@ def largest_term(name, args):
 
 def error(name, args, got, prec=256):
     """Return how far `got` is from the formula's value at these doubles, in ULP; a wrong decision is infinitely far."""
-    largest = largest_term(name, args)
-    distance = ulp_error(got, value(name, args, prec), largest)
+    exact, largest = value(name, args, prec), largest_term(name, args)
+    distance = ulp_error(got, exact, largest)
     if name in STEPS and distance > SURE and not _settled(name, args):
         mp = reals(_BITS)
         others = STEPS[name](mp, *map(mp.mpf, args))
@@ -269,4 +353,5 @@ def error(name, args, got, prec=256):
         return min([distance, *(ulp_error(got, other, largest) for other in others)])
     if distance == 0 or name not in DECISIONS:
         return distance
-    return 0.0 if _may_decide(name, args, got) else math.inf
+    # A whole number that is no double is rounded to one.
+    return 0.0 if got == nearest_double(exact) or _may_decide(name, args, got) else math.inf

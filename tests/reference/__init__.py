@@ -13,6 +13,9 @@ from reference import (
     kv_cache,
     llm_sampling,
     paged_kv_cache,
+    rope_scaling,
+    sampling_rules,
+    speculation_analysis,
     speculative_decoding,
 )
 
@@ -25,6 +28,9 @@ TOPICS = (
     continuous_batching,
     attention_layouts,
     engine_admission,
+    speculation_analysis,
+    sampling_rules,
+    rope_scaling,
 )
 # Holds the product of six doubles and rounds only quotients, powers and sums of very unlike terms.
 BITS = 320
