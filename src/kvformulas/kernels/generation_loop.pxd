@@ -22,7 +22,9 @@ cdef inline double min_p_accept(double token_prob, double max_prob, double min_p
 
 
 cdef inline double repetition_penalty_logit(double logit, double penalty, double was_generated) noexcept nogil:
-    if was_generated < 0.5 or penalty <= 0.0:
+    if was_generated < 0.5:
+        return logit
+    if penalty <= 0.0:
         return logit
     if isnan(was_generated):
         return NAN
@@ -34,7 +36,9 @@ cdef inline double frequency_penalty_logit(double logit, double penalty, double 
 
 
 cdef inline double presence_penalty_logit(double logit, double penalty, double is_present) noexcept nogil:
-    if isnan(penalty) or isnan(is_present):
+    if isnan(penalty):
+        return NAN
+    if isnan(is_present):
         return NAN
     return logit - penalty if is_present >= 0.5 else logit
 

@@ -24,7 +24,9 @@ cdef inline double min_p_threshold(double max_prob, double min_p) noexcept nogil
 
 
 cdef inline double repetition_penalty_scale(double logit, double penalty, double token_appeared) noexcept nogil:
-    if token_appeared <= 0.0 or penalty <= 0.0:
+    if token_appeared <= 0.0:
+        return logit
+    if penalty <= 0.0:
         return logit
     if isnan(token_appeared):
         return NAN
@@ -66,6 +68,10 @@ cdef inline double typical_p_score(double token_log_prob, double entropy) noexce
 
 
 cdef inline double greedy_token_id(double max_logit, double current_logit, double current_id) noexcept nogil:
-    if isnan(max_logit) or isnan(current_logit) or isnan(current_id):
+    if isnan(max_logit):
+        return NAN
+    if isnan(current_logit):
+        return NAN
+    if isnan(current_id):
         return NAN
     return current_id if current_logit >= max_logit else -1.0

@@ -1,15 +1,15 @@
 # cython: cdivision=True
 # What several formulas share: the rules for NaN, for powers of a rounded base and for counts of whole blocks.
-from libc.math cimport INFINITY, NAN, ceil, exp, fabs, floor, fma, isnan, log1p, pow, trunc
+from libc.math cimport INFINITY, NAN, ceil, exp, fabs, floor, fma, isnan, pow, trunc
 
 
 cdef inline double minimum(double x, double y) noexcept nogil:
     # C's fmin would swallow a NaN.
-    return x if x < y or isnan(x) else y
+    return x if isnan(x) else (x if x < y else y)
 
 
 cdef inline double maximum(double x, double y) noexcept nogil:
-    return x if x > y or isnan(x) else y
+    return x if isnan(x) else (x if x > y else y)
 
 
 cdef inline double at_most_one(double ratio) noexcept nogil:
@@ -27,7 +27,7 @@ cdef inline double power_of_rounded(double base, double error, double exponent) 
     cdef double value = power(base, exponent)
     if not (0.0 < fabs(error) < 1.0 and 0.0 < value < INFINITY):
         return value
-    return value * exp(exponent * log1p(error))
+    return value * exp(exponent * error)
 
 
 cdef inline double quotient_error(double numerator, double denominator, double quotient) noexcept nogil:

@@ -81,6 +81,10 @@ cdef inline double watermark_green_list_bias(
     double token_id, double green_list_hash, double bias_strength
 ) noexcept nogil:
     cdef double code = trunc(token_id + green_list_hash)
-    if isnan(token_id) or isnan(green_list_hash) or isnan(bias_strength):
+    if isnan(token_id):
+        return NAN
+    if isnan(green_list_hash):
+        return NAN
+    if isnan(bias_strength):
         return NAN
     return bias_strength if code - 2.0 * trunc(0.5 * code) == 0.0 else 0.0
