@@ -1,6 +1,7 @@
-/* What a C author would write by hand instead: METH_FASTCALL functions of one to six arguments. */
+/* What a C author would write by hand instead: METH_FASTCALL functions of one to seven arguments. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <math.h>
 
 #define EXPECT(wanted) \
     if (given != wanted) \
@@ -73,6 +74,22 @@ static PyObject *beam_memory_per_request(PyObject *self, PyObject *const *args, 
     return PyFloat_FromDouble(beam_width * (2.0 * max_seq_len * n_layers * n_heads * head_dim * dtype_bytes));
 }
 
+static PyObject *new_blocks_needed(PyObject *self, PyObject *const *args, Py_ssize_t given)
+{
+    EXPECT(7);
+    DOUBLE(computed, 0);
+    DOUBLE(added, 1);
+    DOUBLE(lookahead, 2);
+    DOUBLE(longest, 3);
+    DOUBLE(block_size, 4);
+    DOUBLE(held, 5);
+    DOUBLE(cached, 6);
+    double tokens = computed + added + lookahead;
+    tokens = tokens < longest ? tokens : longest;
+    double needed = (block_size <= 0.0 ? tokens : ceil(tokens / block_size)) - held - cached;
+    return PyFloat_FromDouble(needed > 0.0 ? needed : 0.0);
+}
+
 #define BY_POSITION(name) {#name, (PyCFunction)(void (*)(void))name, METH_FASTCALL, NULL}
 
 static PyMethodDef methods[] = {
@@ -82,6 +99,7 @@ static PyMethodDef methods[] = {
     BY_POSITION(draft_model_speedup),
     BY_POSITION(kv_cache_memory_per_layer),
     BY_POSITION(beam_memory_per_request),
+    BY_POSITION(new_blocks_needed),
     {NULL, NULL, 0, NULL},
 };
 

@@ -28,6 +28,7 @@ CASES: dict[str, tuple[int, ...]] = {
     "draft_model_speedup": (4, 50, 8, 5),
     "kv_cache_memory_per_layer": (1, 2048, 8, 128, 2),
     "beam_memory_per_request": (4, 2048, 28, 8, 128, 2),
+    "new_blocks_needed": (2048, 512, 4, 32768, 16, 128, 8),
 }
 
 

@@ -1,5 +1,5 @@
 # The competitors' formulas in plain Python, as their user would write them: called as they are, and compiled by numba.
-from math import exp, trunc
+from math import ceil, exp, trunc
 
 
 def incremental_decode_kv_append(current_len: float) -> float:
@@ -38,6 +38,20 @@ def beam_memory_per_request(
     beam_width: float, max_seq_len: float, n_layers: float, n_heads: float, head_dim: float, dtype_bytes: float
 ) -> float:
     return beam_width * (2.0 * max_seq_len * n_layers * n_heads * head_dim * dtype_bytes)
+
+
+def new_blocks_needed(
+    computed_tokens: float,
+    new_tokens: float,
+    lookahead_tokens: float,
+    max_model_len: float,
+    block_size: float,
+    held_blocks: float,
+    cached_blocks: float,
+) -> float:
+    tokens = min(computed_tokens + new_tokens + lookahead_tokens, max_model_len)
+    blocks = tokens if block_size <= 0.0 else ceil(tokens / block_size)
+    return max(blocks - held_blocks - cached_blocks, 0.0)
 
 
 def kv_cache_total_memory(per_layer_bytes: float, n_layers: float) -> float:
