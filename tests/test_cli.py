@@ -77,7 +77,7 @@ def test_help_and_version(run):
     assert run("--version") == f"kvformulas {version('kvformulas')}\n"
     assert run().startswith("Usage: kvformulas [OPTIONS] ")
     assert run() == run("--help")
-    for command in ("modules", "functions", "show", "execute", "tour"):
+    for command in ("modules", "functions", "show", "execute", "tour", "plan"):
         assert f"  {command} " in run()
         assert "--json" in run(command, "--help")
 
@@ -197,8 +197,8 @@ NO_JSON = "--args-json must be a JSON array or object, not"
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (("frobnicate",), "command must be one of modules, functions, show, execute, tour, not 'frobnicate'"),
-        (("",), "command must be one of modules, functions, show, execute, tour, not ''"),
+        (("frobnicate",), "command must be one of modules, functions, show, execute, tour, plan, not 'frobnicate'"),
+        (("",), "command must be one of modules, functions, show, execute, tour, plan, not ''"),
         (("--frobnicate",), "there is no option --frobnicate; see kvformulas --help"),
         (("modules", "-x"), "there is no option -x; see kvformulas modules --help"),
         (("modules", "kv_cache"), "Got unexpected extra argument (kv_cache); see kvformulas modules --help"),

@@ -1,0 +1,294 @@
+# Configs of many layouts: the groups that the planner reads, against what the files and the models themselves say.
+import json
+
+import pytest
+
+from kvformulas.plan import ConfigError, read_model
+from layouts import CONFIGS, RECORDED, elements, runs
+
+STATE, CONV = "states", "convs"
+KV128 = {"kv_heads": 8, "k_head_dim": 128, "v_head_dim": 128}
+LATENT = {"kv_lora_rank": 512, "qk_rope_head_dim": 64}
+
+
+def kv(heads, k_dim, v_dim=None, **more):
+    """Return the dimensions of a group that keeps keys and values."""
+    return {"kv_heads": heads, "k_head_dim": k_dim, "v_head_dim": k_dim if v_dim is None else v_dim, **more}
+
+
+def state(heads, dim, size):
+    """Return the dimensions of a state in fp32."""
+    return {"heads": heads, "head_dim": dim, "state_size": size, "dtype": "float32"}
+
+
+def conv(columns, *parts):
+    """Return the dimensions of a convolution's state."""
+    return {"parts": parts, "columns": columns, "dtype": "model"}
+
+
+# Each layout: the file, and its groups as (kind, layers, dimensions). The comment says what makes it a layout.
+LAYOUTS = {
+    "gpt2": [("full", 12, kv(12, 64))],  # MHA, the old names of fields
+    "gpt-bigcode": [("full", 12, kv(1, 64))],  # MQA by a flag
+    "falcon": [("full", 32, kv(1, 64))],  # MQA by another flag, 71 query heads
+    "meta-llama--Meta-Llama-3.1-8B": [("full", 32, KV128)],  # GQA, head_dim from the width
+    "Qwen--Qwen3-0.6B": [("full", 28, KV128)],  # head_dim of its own
+    "mistralai--Mixtral-8x7B-v0.1": [("full", 32, KV128)],  # sliding_window: null
+    "qwen2-window-off": [("full", 28, kv(4, 128))],  # use_sliding_window: false
+    "mistral": [("sliding", 32, KV128 | {"window": 4096})],  # all layers slide
+    "cohere2": [("sliding", 30, kv(64, 128, window=4096)), ("full", 10, kv(64, 128))],  # the class's pattern
+    "exaone4-letters": [("sliding", 24, kv(32, 128, window=4096)), ("full", 8, kv(32, 128))],  # a pattern of letters
+    "openai--gpt-oss-120b": [("sliding", 18, kv(8, 64, window=128)), ("full", 18, kv(8, 64))],  # by list
+    "google--gemma-3-12b-it": [("sliding", 40, kv(8, 256, window=1024)), ("full", 8, kv(8, 256))],  # by default
+    "gemma4-text": [  # other heads and dims in full layers, keys as values, and sharing
+        ("sliding", 20, kv(4, 256, window=512)),
+        ("full", 4, kv(2, 512)),
+        ("shared", 6, {"shares": (22, 23)}),
+    ],
+    "gemma3n-text": [
+        ("sliding", 16, kv(2, 256, window=512)),
+        ("full", 4, kv(2, 256)),
+        ("shared", 15, {"shares": (18, 19)}),
+    ],
+    "hunyuan-cross-layer": [("full", 32, KV128), ("shared", 32, {"shares": tuple(range(0, 64, 2))})],
+    "mimo-v2-flash": [("full", 9, kv(4, 192, 128)), ("sliding", 39, kv(8, 192, 128, window=128))],  # unequal K and V
+    "meta-llama--Llama-4-Scout-17B-16E-Instruct": [("chunked", 36, KV128 | {"chunk": 8192}), ("full", 12, KV128)],
+    "nemotron-nas": [("full", 1, KV128), ("none", 2, {}), ("full", 1, kv(4, 128))],  # layers without attention
+    "llava": [("full", 32, kv(32, 128))],  # a wrapper that leaves the text part to its class
+    "deepseek-ai--DeepSeek-V3": [("mla", 61, LATENT)],
+    "longcat-flash": [("mla", 56, LATENT)],  # two attentions a layer
+    "deepseek-v32": [("mla", 61, LATENT), ("index", 61, {"index_head_dim": 128})],
+    "glm-moe-dsa": [("mla", 78, LATENT), ("index", 21, {"index_head_dim": 128})],  # an index every fourth layer
+    "minimax-m3-text": [("full", 60, kv(4, 128)), ("index", 57, {"index_head_dim": 128})],
+    "deepseek-v4": [
+        ("sliding", 43, kv(1, 512, 0, window=128)),
+        ("compressed", 21, kv(1, 512, 0, compress_ratio=4)),
+        ("index", 21, {"index_head_dim": 128, "compress_ratio": 4}),
+        ("compressed", 20, kv(1, 512, 0, compress_ratio=128)),
+    ],
+    "Qwen--Qwen3.5-27B": [  # gated linear attention by list, in a multimodal wrapper
+        ("recurrent", 48, {STATE: (state(48, 128, 128),), CONV: (conv(3, (16, 128), (16, 128), (48, 128)),)}),
+        ("full", 16, kv(4, 256)),
+    ],
+    "qwen3-next": [  # the same by interval
+        ("recurrent", 36, {STATE: (state(32, 128, 128),), CONV: (conv(3, (16, 128), (16, 128), (32, 128)),)}),
+        ("full", 12, kv(2, 256)),
+    ],
+    "olmo-hybrid": [
+        ("recurrent", 24, {STATE: (state(30, 192, 96),), CONV: (conv(3, (30, 96), (30, 96), (30, 192)),)}),
+        ("full", 8, kv(30, 128)),
+    ],
+    "kimi-linear": [  # delta attention and MLA, layers counted from 1
+        ("recurrent", 20, {STATE: (state(32, 128, 128),), CONV: (conv(3, *((32, 128),) * 3),)}),
+        ("mla", 7, LATENT),
+    ],
+    "minimax-text-01": [("full", 16, KV128), ("recurrent", 16, {STATE: (state(32, 128, 128),)})],  # no convolution
+    "nvidia--Nemotron-H-56B-Base-8K": [  # Mamba-2, attention and neither, by letters
+        ("recurrent", 54, {STATE: (state(256, 64, 256),), CONV: (conv(3, (256, 64), (8, 256), (8, 256)),)}),
+        ("none", 54, {}),
+        ("full", 10, KV128),
+    ],
+    "bamba": [  # Mamba-2, attention by its indices
+        ("recurrent", 29, {STATE: (state(128, 64, 256),), CONV: (conv(3, (128, 64), (1, 256), (1, 256)),)}),
+        ("full", 3, KV128),
+    ],
+    "granite-moe-hybrid": [
+        ("recurrent", 29, {STATE: (state(128, 64, 256),), CONV: (conv(3, (128, 64), (1, 256), (1, 256)),)}),
+        ("full", 3, kv(32, 128)),
+    ],
+    "falcon-h1": [  # both in each layer
+        ("recurrent", 32, {STATE: (state(128, 8, 256),), CONV: (conv(3, (128, 8), (1, 256), (1, 256)),)}),
+        ("full", 32, KV128),
+    ],
+    "zamba2": [
+        ("recurrent", 54, {STATE: (state(8, 640, 64),), CONV: (conv(3, (8, 640), (1, 64), (1, 64)),)}),
+        ("full", 9, kv(32, 160)),
+    ],
+    "mamba2": [("recurrent", 64, {STATE: (state(128, 64, 128),), CONV: (conv(3, (128, 64), (8, 128), (8, 128)),)})],
+    "mamba": [("recurrent", 32, {STATE: (state(1536, 1, 16),), CONV: (conv(3, (1536, 1)),)})],
+    "jamba": [("recurrent", 28, {STATE: (state(8192, 1, 16),), CONV: (conv(3, (8192, 1)),)}), ("full", 4, KV128)],
+    "lfm2": [("recurrent", 26, {CONV: (conv(2, (2560, 1)),)}), ("full", 6, kv(8, 80))],  # short convolutions
+    "recurrent-gemma": [
+        ("recurrent", 18, {STATE: (state(2560, 1, 1),), CONV: (conv(3, (2560, 1)),)}),
+        ("sliding", 8, kv(10, 256, window=2048)),
+    ],
+    "llama-fp8-cache": [("full", 32, KV128)],
+}
+
+
+def fields_of(name):
+    """Return the fields of one of the files."""
+    return json.loads((CONFIGS / f"{name}.json").read_text())
+
+
+def as_listed(model):
+    """Return a model's groups as LAYOUTS has them."""
+    written = []
+    for group in model.groups:
+        own = group.to_dict()
+        kind, n_layers, layers = own.pop("kind"), own.pop("n_layers"), own.pop("layers")
+        assert len(layers) == n_layers
+        written.append((kind, n_layers, own))
+    return written
+
+
+def test_every_file_is_a_layout_here():
+    assert {file.stem for file in CONFIGS.glob("*.json")} == set(LAYOUTS)
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_groups_are_read_from_the_file(name):
+    assert as_listed(read_model(CONFIGS / f"{name}.json")) == LAYOUTS[name]
+
+
+@pytest.mark.parametrize("name", set(RECORDED["models"]) - {"deepseek-v4", "minimax-text-01"})
+def test_groups_are_what_transformers_keeps(name):
+    recorded = RECORDED["models"][name]
+    assert runs(elements(read_model(CONFIGS / f"{name}.json"), recorded["n_tokens"])) == recorded["layers"]
+
+
+def test_where_engines_keep_something_else_than_transformers():
+    measured = RECORDED["models"]["deepseek-v4"]["layers"]
+    window, dim = 127, 512
+    assert measured[0] == [2, {"kv": 2 * window * dim}]  # key and value, though one vector: engines keep it once
+    assert measured[1] == [1, {"kv": window * dim, "index": 625 * 128, "compressed": 625 * dim}]
+    assert measured[2] == [1, {"kv": window * dim, "compressed": 19 * dim}]
+    lightning = RECORDED["models"]["minimax-text-01"]["layers"]
+    assert lightning[:2] == [[1, {"kv": 2501 * 2 * 8 * 128}], [1, {}]]  # its state is outside the cache's layers
+
+
+# The name of a family decides nothing that the fields decide
+
+
+@pytest.mark.parametrize("name", ["Qwen--Qwen3-0.6B", "openai--gpt-oss-120b", "mimo-v2-flash", "deepseek-v4",
+                                  "kimi-linear", "nvidia--Nemotron-H-56B-Base-8K", "glm-moe-dsa"])  # fmt: skip
+def test_an_unknown_family_is_read_by_its_fields(name):
+    fields = fields_of(name) | {"model_type": "something_new"}
+    assert as_listed(read_model(fields)) == LAYOUTS[name]
+
+
+def test_a_text_part_is_found_at_any_depth():
+    text = fields_of("Qwen--Qwen3-0.6B")
+    for wrapped in ({"llm_config": text}, {"thinker_config": {"text_config": text}}, {"language_config": text}):
+        assert as_listed(read_model({"model_type": "wrapper", **wrapped})) == LAYOUTS["Qwen--Qwen3-0.6B"]
+
+
+def test_entries_of_multi_token_prediction_are_left_out_and_said_so():
+    model = read_model(CONFIGS / "deepseek-v4.json")
+    assert model.n_layers == 43
+    assert any("compress_ratios has 1 more" in note for note in model.notes)
+    assert any("multi-token prediction (1) are left out" in note for note in model.notes)
+    fields = fields_of("deepseek-v4") | {"num_nextn_predict_layers": 0}
+    with pytest.raises(ConfigError, match="compress_ratios must have an entry for each of the 43 layers, not 44"):
+        read_model(fields)
+
+
+def test_what_a_file_leaves_out_is_cited():
+    notes = read_model(CONFIGS / "google--gemma-3-12b-it.json").notes
+    assert "head_dim = 256 is not in the file: the default of Gemma3TextConfig in transformers 5.24.0." in notes
+
+
+@pytest.mark.parametrize(
+    ("quantization", "dtype"),
+    [
+        ({"quant_method": "fp8"}, None),
+        ({"quant_method": "compressed-tensors", "kv_cache_scheme": None}, None),
+        ({"kv_cache_scheme": {"num_bits": 8, "type": "float"}}, "fp8"),
+        ({"kv_cache_scheme": {"num_bits": 8, "type": "int"}}, "int8"),
+        ({"kv_cache_scheme": "FP8"}, "fp8"),
+        ({"kv_cache_quant_algo": "NVFP4"}, "nvfp4"),
+        (
+            {
+                "export": {"kv_cache_group": ["*k"]},
+                "layer_quant_config": {"*k": {"output_tensors": {"dtype": "fp8_e4m3"}}},
+            },
+            "fp8",
+        ),
+    ],
+)  # fmt: skip
+def test_quantised_weights_leave_the_cache_alone_unless_the_file_says_otherwise(quantization, dtype):
+    fields = fields_of("meta-llama--Meta-Llama-3.1-8B") | {"quantization_config": quantization}
+    assert read_model(fields).kv_dtype == dtype
+
+
+def test_modelopt_says_it_in_a_file_of_its_own(tmp_path):
+    (tmp_path / "config.json").write_text((CONFIGS / "Qwen--Qwen3-0.6B.json").read_text())
+    (tmp_path / "hf_quant_config.json").write_text('{"quantization": {"kv_cache_quant_algo": "FP8"}}')
+    assert read_model(tmp_path).kv_dtype == read_model(tmp_path / "config.json").kv_dtype == "fp8"
+
+
+def test_a_window_or_chunk_that_is_null_is_none():
+    scout = fields_of("meta-llama--Llama-4-Scout-17B-16E-Instruct")
+    unchunked = {**scout, "text_config": scout["text_config"] | {"attention_chunk_size": None}}
+    assert as_listed(read_model(unchunked)) == [("full", 48, KV128)]
+    assert as_listed(read_model(fields_of("mistral") | {"sliding_window": None})) == [("full", 32, KV128)]
+
+
+# Every refusal names the field
+
+
+def without(name, *fields):
+    """Return a file's fields without some."""
+    return {field: value for field, value in fields_of(name).items() if field not in fields}
+
+
+LLAMA = "meta-llama--Meta-Llama-3.1-8B"
+REFUSED = {
+    "num_hidden_layers": without(LLAMA, "num_hidden_layers"),
+    "num_attention_heads": without(LLAMA, "num_attention_heads"),
+    "hidden_size": without(LLAMA, "hidden_size"),
+    "num_key_value_heads": without("Qwen--Qwen3-0.6B", "num_key_value_heads"),
+    "kv_lora_rank": without("deepseek-ai--DeepSeek-V3", "kv_lora_rank"),
+    "qk_rope_head_dim": without("deepseek-ai--DeepSeek-V3", "qk_rope_head_dim"),
+    "sliding_window": fields_of("openai--gpt-oss-120b") | {"sliding_window": None},
+    "layer_types": fields_of(LLAMA) | {"model_type": "new", "head_dim": 128, "sliding_window": 4096},
+    "head_dim": fields_of(LLAMA) | {"model_type": "new"},
+    "swa_num_key_value_heads": without("mimo-v2-flash", "swa_num_key_value_heads"),
+    "ssm_state_size": without("nvidia--Nemotron-H-56B-Base-8K", "ssm_state_size"),
+    "mamba_num_heads": without("nvidia--Nemotron-H-56B-Base-8K", "mamba_num_heads"),
+    "linear_num_value_heads": without("qwen3-next", "linear_num_value_heads"),
+    "hybrid_override_pattern": fields_of("nvidia--Nemotron-H-56B-Base-8K") | {"hybrid_override_pattern": "M?" * 59},
+    "compress_ratios": fields_of("deepseek-v4") | {"compress_ratios": [7] * 43},
+    "no_rope_layers": fields_of(LLAMA) | {"model_type": "new", "head_dim": 128, "attention_chunk_size": 8192},
+    "linear_attn_config": fields_of("kimi-linear")
+    | {"linear_attn_config": {"full_attn_layers": [4], "kda_layers": []}},
+    "num_kv_shared_layers": fields_of("gemma3n-text") | {"num_kv_shared_layers": 35},
+    "block_configs": fields_of("nemotron-nas") | {"block_configs": [{}] * 4},
+    "attn_layer_indices": fields_of("bamba") | {"attn_layer_indices": [32]},
+    "is_encoder_decoder": {"model_type": "t5", "is_encoder_decoder": True, "num_layers": 6},
+    "architectures": {"model_type": "bert", "architectures": ["BertForMaskedLM"], "num_hidden_layers": 12},
+    "text_config": {"model_type": "gemma3"},
+    "kv_cache_scheme": fields_of(LLAMA) | {"quantization_config": {"kv_cache_scheme": {"num_bits": 3}}},
+    "n_recurrent_loops": fields_of(LLAMA) | {"n_recurrent_loops": 2},
+}
+
+
+@pytest.mark.parametrize("field", REFUSED)
+def test_a_refusal_names_the_field(field, monkeypatch):
+    monkeypatch.setattr("kvformulas._config._transformers_fields", lambda _: {})
+    with pytest.raises(ConfigError, match=field) as caught:
+        read_model(REFUSED[field])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("value", [0, -1, 1.5, "8", True, 10**7, [8] * 3, {}])
+def test_a_field_that_is_no_size_is_refused(value):
+    with pytest.raises(ConfigError, match="num_key_value_heads"):
+        read_model(fields_of(LLAMA) | {"num_key_value_heads": value})
+
+
+def test_an_unknown_kind_of_layer_is_refused_by_name():
+    with pytest.raises(ConfigError, match="layer_types has 'holographic_attention', which is no known kind of layer"):
+        read_model(fields_of("openai--gpt-oss-120b") | {"layer_types": ["holographic_attention"] * 36})
+
+
+def test_an_override_stands_for_a_field_that_is_missing():
+    fields = fields_of(LLAMA) | {"model_type": "new"}
+    assert as_listed(read_model(fields, overrides={"head_dim": 128})) == LAYOUTS[LLAMA]
+
+
+def test_transformers_fills_in_when_it_is_there(monkeypatch):
+    monkeypatch.setattr("kvformulas._config._transformers_fields", lambda _: {"head_dim": 128})
+    model = read_model(fields_of(LLAMA) | {"model_type": "new"})
+    assert as_listed(model) == LAYOUTS[LLAMA]
+    assert any("by the installed transformers" in note for note in model.notes)
