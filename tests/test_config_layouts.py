@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from kvformulas.plan import ConfigError, read_model
+from kvformulas.plan import ConfigError, PlanError, plan, read_model
 from layouts import CONFIGS, RECORDED, elements, runs
 
 STATE, CONV = "states", "convs"
@@ -23,7 +23,7 @@ def state(heads, dim, size):
 
 def conv(columns, *parts):
     """Return the dimensions of a convolution's state."""
-    return {"parts": parts, "columns": columns, "dtype": "model"}
+    return {"parts": parts, "columns": columns}
 
 
 # Each layout: the file, and its groups as (kind, layers, dimensions). The comment says what makes it a layout.
@@ -115,6 +115,74 @@ LAYOUTS = {
     "llama-fp8-cache": [("full", 32, KV128)],
 }
 
+# The fields of more published files that decide the cache, and the groups.
+SHORT = {
+    "llama-1": ({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32},
+                [("full", 32, kv(32, 128))]),  # from before GQA
+    "falcon-40b": ({"model_type": "falcon", "hidden_size": 8192, "num_hidden_layers": 60, "num_attention_heads": 128,
+                    "num_kv_heads": 8, "multi_query": True, "new_decoder_architecture": True},
+                   [("full", 60, kv(8, 64))]),
+    "falcon-40b by its old names": ({"model_type": "RefinedWeb", "hidden_size": 8192, "n_layer": 60, "n_head": 128,
+                                     "n_head_kv": 8, "multi_query": True}, [("full", 60, kv(8, 64))]),
+    "santacoder": ({"model_type": "gpt2", "n_layer": 24, "n_head": 16, "n_embd": 2048,
+                    "attention_head_type": "multiquery"}, [("full", 24, kv(1, 128))]),
+    "gpt-neo-1.3b": ({"model_type": "gpt_neo", "hidden_size": 2048, "num_layers": 24, "num_heads": 16,
+                      "attention_types": [[["global", "local"], 12]], "window_size": 256},
+                     [("full", 12, kv(16, 128)), ("sliding", 12, kv(16, 128, window=256))]),
+    "chatglm2-6b": ({"model_type": "chatglm", "hidden_size": 4096, "num_layers": 28, "num_attention_heads": 32,
+                     "multi_query_attention": True, "multi_query_group_num": 2, "kv_channels": 128},
+                    [("full", 28, kv(2, 128))]),
+    "olmo-7b": ({"model_type": "hf_olmo", "d_model": 4096, "n_layers": 32, "n_heads": 32, "n_kv_heads": None,
+                 "multi_query_attention": False}, [("full", 32, kv(32, 128))]),
+    "dbrx": ({"model_type": "dbrx", "d_model": 6144, "n_layers": 40, "n_heads": 48, "attn_config": {"kv_n_heads": 8}},
+             [("full", 40, KV128)]),  # in a part of its own
+    "openelm": ({"model_type": "openelm", "num_transformer_layers": 4, "head_dim": 64, "model_dim": 1280,
+                 "num_kv_heads": [3, 3, 4, 5], "num_query_heads": [12, 12, 16, 20]},
+                [("full", 2, kv(3, 64)), ("full", 1, kv(4, 64)), ("full", 1, kv(5, 64))]),  # its own in each layer
+    "decilm-7b": ({"model_type": "deci", "hidden_size": 4096, "num_hidden_layers": 3, "num_attention_heads": 32,
+                   "num_key_value_heads_per_layer": [4, 2, 4]}, [("full", 2, kv(4, 128)), ("full", 1, kv(2, 128))]),
+    "smollm3": ({"model_type": "smollm3", "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16,
+                 "num_key_value_heads": 4, "layer_types": ["full_attention"] * 36, "no_rope_layers": [1, 1, 1, 0] * 9,
+                 "sliding_window": None, "use_sliding_window": False}, [("full", 36, kv(4, 128))]),
+    "qwen3 with its window on": ({"model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36, "head_dim": 128,
+                                  "num_attention_heads": 32, "num_key_value_heads": 8, "use_sliding_window": True,
+                                  "sliding_window": 4096, "max_window_layers": 28},
+                                 [("full", 28, KV128), ("sliding", 8, KV128 | {"window": 4096})]),
+    "paligemma2": ({"model_type": "paligemma", "text_config": {
+        "model_type": "gemma2", "hidden_size": 2304, "num_hidden_layers": 26, "num_key_value_heads": 4}},
+        [("sliding", 13, kv(4, 256, window=4096)), ("full", 13, kv(4, 256))]),  # nearly all from its class
+    "mllama": ({"model_type": "mllama", "text_config": {
+        "model_type": "mllama_text_model", "hidden_size": 4096, "num_hidden_layers": 40, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "cross_attention_layers": [3, 8, 13, 18, 23, 28, 33, 38]}},
+        [("full", 32, KV128), ("none", 8, {})]),  # the image's keys and values are not the text's
+    "deepseek-vl2": ({"model_type": "deepseek_vl_v2", "language_config": {
+        "model_type": "deepseek_v2", "hidden_size": 2560, "num_hidden_layers": 30, "num_attention_heads": 32,
+        "num_key_value_heads": 32, "kv_lora_rank": 512, "use_mla": True}}, [("mla", 30, LATENT)]),
+    "deepseek-vl2-tiny": ({"model_type": "deepseek_vl_v2", "language_config": {
+        "model_type": "deepseek_v2", "hidden_size": 1280, "num_hidden_layers": 12, "num_attention_heads": 10,
+        "num_key_value_heads": 10, "kv_lora_rank": None, "qk_rope_head_dim": 0, "v_head_dim": 0, "use_mla": False}},
+        [("full", 12, kv(10, 128))]),  # zeros that stand for none
+    "longcat-flash-lite": ({"model_type": "longcat_flash_ngram", "hidden_size": 3072, "num_layers": 14,
+                            "num_attention_heads": 32, "attention_method": "MLA", **LATENT}, [("mla", 28, LATENT)]),
+    "step-3.5-flash": ({"model_type": "step3p5", "hidden_size": 4096, "num_hidden_layers": 4, "num_attention_heads": 64,
+                        "num_attention_groups": 8, "head_dim": 128, "sliding_window": 512,
+                        "layer_types": ["full_attention", *["sliding_attention"] * 3, "full_attention"],
+                        "num_nextn_predict_layers": 3, "attention_other_setting": {
+                            "attention_type": "sliding_attention", "num_attention_groups": 4, "head_dim": 64}},
+                       [("full", 1, KV128), ("sliding", 3, kv(4, 64, window=512))]),
+    "minimax-m1": ({"model_type": "minimax_m1", "attn_type_list": [0, 0, 0, 1], "hidden_size": 6144, "head_dim": 128,
+                    "num_hidden_layers": 4, "num_attention_heads": 64, "num_key_value_heads": 8},
+                   [("recurrent", 3, {STATE: (state(64, 128, 128),)}), ("full", 1, KV128)]),
+    "ring-mini-linear": ({"model_type": "bailing_moe_linear", "hidden_size": 2048, "num_hidden_layers": 20,
+                          "num_attention_heads": 16, "num_key_value_heads": 4, "head_dim": 128, "layer_group_size": 5},
+                         [("recurrent", 16, {STATE: (state(16, 128, 128),)}), ("full", 4, kv(4, 128))]),
+    "zamba-7b": ({"model_type": "zamba", "hidden_size": 3712, "num_hidden_layers": 76, "num_attention_heads": 16,
+                  "num_key_value_heads": 16, "attn_layer_offset": 4, "attn_layer_period": 6, "n_mamba_heads": 2,
+                  "mamba_d_state": 16, "mamba_d_conv": 4, "mamba_expand": 2},
+                 [("recurrent", 76, {STATE: (state(7424, 1, 16),), CONV: (conv(3, (7424, 1)),)}),
+                  ("full", 13, kv(16, 464))]),  # heads of twice the width: its attention reads two inputs
+}  # fmt: skip
+
 
 def fields_of(name):
     """Return the fields of one of the files."""
@@ -139,6 +207,12 @@ def test_every_file_is_a_layout_here():
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_groups_are_read_from_the_file(name):
     assert as_listed(read_model(CONFIGS / f"{name}.json")) == LAYOUTS[name]
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_groups_are_read_from_what_decides(name):
+    fields, groups = SHORT[name]
+    assert as_listed(read_model(fields)) == groups
 
 
 @pytest.mark.parametrize("name", set(RECORDED["models"]) - {"deepseek-v4", "minimax-text-01"})
@@ -197,6 +271,8 @@ def test_what_a_file_leaves_out_is_cited():
         ({"kv_cache_scheme": {"num_bits": 8, "type": "int"}}, "int8"),
         ({"kv_cache_scheme": "FP8"}, "fp8"),
         ({"kv_cache_quant_algo": "NVFP4"}, "nvfp4"),
+        ({"quantization": {"kv_cache_quant_algo": "FP8"}}, "fp8"),
+        ({"kv_cache_quant_algo": None, "export": {"kv_cache_group": ["*k"]}}, "[]"),
         (
             {
                 "export": {"kv_cache_group": ["*k"]},
@@ -255,11 +331,20 @@ REFUSED = {
     "num_kv_shared_layers": fields_of("gemma3n-text") | {"num_kv_shared_layers": 35},
     "block_configs": fields_of("nemotron-nas") | {"block_configs": [{}] * 4},
     "attn_layer_indices": fields_of("bamba") | {"attn_layer_indices": [32]},
-    "is_encoder_decoder": {"model_type": "t5", "is_encoder_decoder": True, "num_layers": 6},
-    "architectures": {"model_type": "bert", "architectures": ["BertForMaskedLM"], "num_hidden_layers": 12},
+    "is_encoder_decoder": {"model_type": "bart", "num_hidden_layers": 12},
+    "architectures": {"model_type": "new", "architectures": ["NewForMaskedLM"], "num_hidden_layers": 12},
+    "model_type": {"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12},
     "text_config": {"model_type": "gemma3"},
-    "kv_cache_scheme": fields_of(LLAMA) | {"quantization_config": {"kv_cache_scheme": {"num_bits": 3}}},
+    "quantization_config": fields_of(LLAMA) | {"quantization_config": "fp8"},
     "n_recurrent_loops": fields_of(LLAMA) | {"n_recurrent_loops": 2},
+    "mamba_ssm_cache_dtype": fields_of("mamba2") | {"mamba_ssm_cache_dtype": "int3"},
+    "attention_types": SHORT["gpt-neo-1.3b"][0] | {"attention_types": ["global"]},
+    "index_head_dim": fields_of("deepseek-v32") | {"index_head_dim": None, "index_topk": 2048},
+    "sparse_attention_config": fields_of("minimax-m3-text") | {"sparse_attention_config": True},
+    "sparse_attention_freq": fields_of("minimax-m3-text") | {"sparse_attention_config": {}},
+    # What an unknown family has and the planner has never heard of
+    "mixer_kinds": fields_of("Qwen--Qwen3-0.6B") | {"model_type": "new", "mixer_kinds": ["a", "b"] * 14},
+    "local_attention_every": fields_of("Qwen--Qwen3-0.6B") | {"model_type": "new", "local_attention_every": 4},
 }
 
 
@@ -271,10 +356,40 @@ def test_a_refusal_names_the_field(field, monkeypatch):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("value", [0, -1, 1.5, "8", True, 10**7, [8] * 3, {}])
-def test_a_field_that_is_no_size_is_refused(value):
-    with pytest.raises(ConfigError, match="num_key_value_heads"):
-        read_model(fields_of(LLAMA) | {"num_key_value_heads": value})
+@pytest.mark.parametrize("value", [0, -1, 1.5, "8", True, 10**7, 1e308, float("nan"), [8] * 3, {}])
+@pytest.mark.parametrize("field", ["num_hidden_layers", "num_key_value_heads", "head_dim"])
+def test_a_field_that_is_no_size_is_refused(field, value):
+    with pytest.raises(ConfigError, match=field):
+        read_model(fields_of("Qwen--Qwen3-0.6B") | {field: value})
+
+
+HOSTILE = [None, True, -1, 0, 1.5, 1e308, float("nan"), "28", [], {}, [None], [{}], 2**70]
+
+
+def places(fields):
+    """Yield each place in a config that holds a value, as the object or list that holds it and the key."""
+    for key in fields if isinstance(fields, dict) else {0, len(fields) - 1} if fields else ():
+        yield fields, key
+        if isinstance(fields[key], dict | list):
+            yield from places(fields[key])
+
+
+@pytest.mark.parametrize("name", LAYOUTS)
+def test_whatever_a_field_holds_the_answer_is_a_plan_or_one_line(name):
+    fields = fields_of(name)
+    for holder, key in list(places(fields)):
+        before = holder[key]
+        for holder[key] in HOSTILE:
+            try:
+                plan(read_model(fields))
+            except (ConfigError, PlanError) as error:
+                assert "\n" not in str(error)  # noqa: PT017
+        holder[key] = before
+
+
+def test_an_unknown_field_of_an_unknown_family_may_be_set_aside():
+    model = read_model(REFUSED["mixer_kinds"], overrides={"mixer_kinds": None})
+    assert as_listed(model) == LAYOUTS["Qwen--Qwen3-0.6B"]
 
 
 def test_an_unknown_kind_of_layer_is_refused_by_name():

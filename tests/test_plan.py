@@ -126,6 +126,14 @@ def test_an_index_key_is_fp8_with_a_scale_whatever_the_cache_is():
         assert planned("deepseek-v32", kv_dtype=dtype).next_token_bytes == 61 * (latent + 132)
 
 
+def test_a_checkpoint_that_asks_for_an_unknown_cache_needs_to_be_told():
+    fields = json.loads((CONFIGS / f"{LLAMA}.json").read_text())
+    model = read_model(fields | {"quantization_config": {"kv_cache_scheme": {"num_bits": 3}}})
+    with pytest.raises(PlanError, match=r"kv_dtype must be given: the checkpoint asks for .*num_bits"):
+        plan(model)
+    assert plan(model, kv_dtype="fp8").next_token_bytes == 65_536
+
+
 def test_auto_is_what_the_checkpoint_says():
     assert planned("llama-fp8-cache").kv_dtype == "fp8"
     assert planned("llama-fp8-cache", kv_dtype="bf16").next_token_bytes == 131_072
@@ -376,6 +384,8 @@ def test_bad_files_are_one_line(refuse, tmp_path, monkeypatch):
         (b"{}", "num_hidden_layers is missing"),
         (b'{"model_type": "llama"}', "num_hidden_layers is missing"),
         (b'{"model_type": "bert", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12}',
+         "model_type is 'bert': no decoder that generates text"),
+        (b'{"model_type": "new", "num_hidden_layers": 12, "hidden_size": 768, "num_attention_heads": 12}',
          "num_key_value_heads is missing, and no default stands for it: give it with --set num_key_value_heads=VALUE"),
     ):  # fmt: skip
         file.write_bytes(data)

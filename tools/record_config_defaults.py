@@ -1,7 +1,8 @@
 """Record what a config.json may leave out: the defaults of transformers' config classes, for kvformulas.data.
 
 Run it with the version of transformers whose defaults are to ship: `python tools/record_config_defaults.py`. Only the
-fields that decide a KV cache are kept, only those that a class declares, and only for models that generate text.
+fields that decide a KV cache are kept, only those that a class declares, and only for models that generate text; of the
+other models the names are kept, so that an encoder is refused as what it is.
 """
 
 import json
@@ -95,7 +96,6 @@ FIELDS = [
     "n_positions",
     "max_seq_len",
     "context_length",
-    "is_encoder_decoder",
 ]
 KINDS = {
     "full_attention",
@@ -138,6 +138,8 @@ ENCODERS = [
 def family(config_class):
     """Return the record of one class, and the type of its text part if it has one."""
     config = config_class()
+    if config.is_encoder_decoder:
+        return {"class": config_class.__name__, "is_encoder_decoder": True}, None
     text = config.get_text_config(decoder=True)
     if text is not config:
         return {"class": config_class.__name__, "text": text.model_type}, type(text)
@@ -152,8 +154,6 @@ def family(config_class):
                 record[name] = list(value)
     if "attn_config" in declared:
         record["attn_config"] = {}
-    if not record.get("is_encoder_decoder", True):
-        del record["is_encoder_decoder"]
     if hasattr(config, "layer_types"):
         record["layer_pattern"] = layer_pattern(config_class)
     return record, None
@@ -179,20 +179,25 @@ def layer_pattern(config_class):
 def main():
     logging.disable(logging.WARNING)
     wanted = {name for mapping in GENERATES for name in getattr(modeling_auto, mapping)} - set(ENCODERS)
-    families, parts = {}, {}
+    families, parts, failed = {}, {}, set()
     for name in sorted(wanted):
         try:
             families[name], part = family(CONFIG_MAPPING[name])
         except Exception as error:  # a class that needs arguments has no defaults to record
             print(f"{name}: {type(error).__name__}: {str(error)[:80]}")
+            failed.add(name)
             continue
         if part is not None and part.model_type not in ENCODERS:
             parts[part.model_type] = part
     for name, part in sorted(parts.items()):
         if name not in families:
             families[name] = family(part)[0]
+    others = sorted(set(CONFIG_MAPPING) - set(families) - failed)
     lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(families[name])}" for name in sorted(families))
-    OUTPUT.write_text(f'{{"source": "transformers {transformers.__version__}", "families": {{\n{lines}\n}}}}\n')
+    OUTPUT.write_text(
+        f'{{"source": "transformers {transformers.__version__}", "families": {{\n{lines}\n}},\n'
+        f'"others": {json.dumps(others)}}}\n'
+    )
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ written by tools/record_config_defaults.py), from transformers itself when it is
 """
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
@@ -41,17 +42,30 @@ SIZES = {
     "n_mamba_heads", "mamba_d_state", "ssm_state_size", "state_size", "conv_L_cache",
 }  # fmt: skip
 
+# In the file of an unknown family: names of what may decide the cache, of those what does not, and of other lists with
+# an entry for each layer.
+DECIDES = re.compile(
+    r"att(entio)?n|window|swa|mamba|ssm|recurren|hybrid|linear|local|global|chunk|kv|cache|cross|conv|mixer|layer_?types?"
+    r"|block_?types?|loop|latent|mla|state_(size|dim)"
+)
+HARMLESS = re.compile(
+    r"attention_heads|dropout|pdrop|bias|scal|softcap|multiplier|impl|fp32|norm|init|rope|rotary|theta|clip|expert|moe|mlp"
+    r"|vision|audio|image|video|tokens?($|_)|use_cache|gate|fuse|quant|sink|mask"
+)
+ELSEWHERE = re.compile(r"mlp|moe|expert|ffn|intermediate|rope|scal|dropout|activation|vision|image|audio")
+
 HEADS_BY_WIDTH: dict[str, Any] = {"num_key_value_heads": None, "head_dim": None}
 # Families whose classes are not in transformers, or whose rule the recorder cannot see. Each says where it is from.
 MORE_FAMILIES: dict[str, dict[str, Any]] = {
     **{
         name: {"class": "modeling_*.py in the model's repository", **HEADS_BY_WIDTH}
         for name in (
-            "aquila", "arctic", "baichuan", "bailing_moe", "bailing_moe_v2", "chatglm", "codeshell", "decilm",
-            "deepseek", "deepseek_ref", "exaone", "h2ovl_chat", "hunyuan", "internlm", "internlm2",
-            "internlmxcomposer2", "kimi_k2", "llava_llama", "llava_mistral", "llava_qwen", "minicpm", "minicpmo",
-            "minicpmv", "nemotron-nas", "orion", "phi-msft", "phi3_v", "phi3small", "phi4mm", "qwen", "RefinedWeb",
-            "RefinedWebModel", "skywork", "stablelm_epoch", "telechat", "xverse", "Yi",
+            "aquila", "arctic", "baichuan", "bailing_moe", "bailing_moe_v2", "btlm", "chatglm", "codeshell", "deci",
+            "decilm", "deepseek", "deepseek_ref", "dots_ocr", "exaone", "gpt_refact", "grok-1", "h2ovl_chat",
+            "hf_olmo", "hunyuan", "internlm", "internlm2", "internlmxcomposer2", "jais", "kimi_k2", "llava_llama",
+            "llava_mistral", "llava_qwen", "minicpm", "minicpmo", "minicpmv", "molmo", "orion", "phi-msft", "phi3_v",
+            "phi3small", "phi4mm", "qwen", "RefinedWeb", "RefinedWebModel", "skywork", "stablelm_epoch", "telechat",
+            "xverse", "Yi",
         )
     },
     **{
@@ -63,14 +77,18 @@ MORE_FAMILIES: dict[str, dict[str, Any]] = {
         **HEADS_BY_WIDTH,
         "lightning": True,
     },
+    "nemotron-nas": {"class": "modeling_decilm.py in the model's repository", **HEADS_BY_WIDTH, "layer_pattern": None},
     "gemma4_text": {"class": "Gemma4TextConfig", "global_head_dim": 512},
     "gemma4_unified_text": {"class": "Gemma4UnifiedTextConfig", "global_head_dim": 512},
-    "gpt_neo": {"class": "GPTNeoConfig", **HEADS_BY_WIDTH},
+    "gpt_neo": {"class": "GPTNeoConfig", **HEADS_BY_WIDTH, "window_size": 256, "layer_pattern": None},
     "zamba2": {"class": "Zamba2Config", "num_key_value_heads": None, "layer_pattern": None, "mamba_ngroups": 1,
                "mamba_d_state": 64, "mamba_d_conv": 4, "mamba_expand": 2, "max_position_embeddings": 4096},
     "rwkv": {"class": "RwkvConfig", "layer_pattern": ["linear_attention"]},
     "xlstm": {"class": "xLSTMConfig", "layer_pattern": ["linear_attention"], "qk_dim_factor": 0.5, "v_dim_factor": 1.0},
     "longcat_flash": {"class": "LongcatFlashConfig", "attentions_per_layer": 2},
+    "longcat_flash_ngram": {
+        "class": "modeling_longcat_ngram.py in the model's repository", **HEADS_BY_WIDTH, "attentions_per_layer": 2,
+    },
 }  # fmt: skip
 
 
@@ -79,9 +97,9 @@ class ConfigError(ValueError):
 
 
 @cache
-def _recorded() -> tuple[str, dict[str, dict[str, Any]]]:
+def _recorded() -> tuple[str, dict[str, dict[str, Any]], frozenset[str]]:
     record = json.loads((files("kvformulas.data") / "config_defaults.json").read_bytes())
-    return record["source"], record["families"]
+    return record["source"], record["families"], frozenset(record["others"])
 
 
 def short(value: object) -> str:
@@ -104,12 +122,15 @@ class Config:
         self.model_type = str(self.top.get("model_type") or "unknown")
         self.text, self.family, self.nested = self._text_part()
         self.text = {**self.text, **overrides}
-        source_name, families = _recorded()
+        source_name, families, others = _recorded()
         record = {**families.get(self.family, {}), **MORE_FAMILIES.get(self.family, {})}
         self.known = bool(record)
+        if not self.known and self.family in others:
+            self.refuse(f"model_type is {self.family!r}: no decoder that generates text, by the lists of {source_name}")
         self.defaults = record
         self.citation = f"{record['class']} in {source_name}" if self.family in families else str(record.get("class"))
         self._cited: set[str] = set()
+        self._read: set[str] = set()
         self._hf: dict[str, Any] | None = None
 
     def _text_part(self) -> tuple[dict[str, Any], str, bool]:
@@ -148,7 +169,9 @@ class Config:
 
     def raw(self, field: str) -> Any:
         """Return a field, or one that means the same, from the file alone; None if absent or null."""
-        for name in (field, *SAME.get(field, ())):
+        names = (field, *SAME.get(field, ()))
+        self._read.update(names)
+        for name in names:
             if self.text.get(name) is not None:
                 return self.text[name]
         return None
@@ -181,6 +204,17 @@ class Config:
         if value is not None:
             self._cite(field, value, "the model's class, by the installed transformers")
         return value
+
+    def refuse_unread(self, n_layers: int) -> None:
+        """Refuse the config of an unknown family that has a field which may decide the cache and was not read."""
+        known = {name for record in _recorded()[1].values() for name in record}.union(self._read, *SAME.values())
+        for name, value in self.text.items():
+            if name in known or not value:
+                continue
+            each = isinstance(value, list) and len(value) in (n_layers, n_layers + self.n_predict)
+            if (each and not ELSEWHERE.search(name)) or (DECIDES.search(name) and not HARMLESS.search(name)):
+                says = f"{name} = {short(value)} is not known, and may decide what the cache holds"
+                self.refuse(f"{says}: say --set {name}=null if it does not")
 
     def _cite(self, field: str, value: object, source: str) -> None:
         if field not in self._cited:
@@ -219,8 +253,9 @@ class Config:
         if not isinstance(value, list | str):
             self.refuse(f"{field} must be a list with an entry for each layer, not {short(value)}")
         entries = list(value)
-        if len(entries) == n_layers + self.n_predict and self.n_predict:
-            self.notes.append(f"{field} has {self.n_predict} more than the {n_layers} layers: multi-token prediction.")
+        extra = len(entries) - n_layers
+        if 0 < extra <= self.n_predict:
+            self.notes.append(f"{field} has {extra} more than the {n_layers} layers: multi-token prediction.")
             entries = entries[:n_layers]
         if len(entries) != n_layers:
             self.refuse(f"{field} must have an entry for each of the {n_layers} layers, not {len(entries)}")
@@ -246,42 +281,46 @@ class Config:
     def kv_dtype(self) -> tuple[str, str] | None:
         """The dtype that the checkpoint asks for its KV cache, and the field that does; None if it asks for none."""
         for part in (self.text, self.top):
-            quantization = part.get("quantization_config") or part.get("compression_config")
-            if isinstance(quantization, dict):
+            quantization = part.get("quantization_config") or part.get("compression_config") or {}
+            if not isinstance(quantization, dict):
+                self.refuse(f"quantization_config must be an object, not {short(quantization)}")
+            inner = quantization.get("quantization")
+            for fields in (quantization, inner if isinstance(inner, dict) else {}):
                 for field in ("kv_cache_scheme", "kv_cache_quant_algo"):
-                    if quantization.get(field) is not None:
+                    if fields.get(field) is not None:
                         where = f"quantization_config.{field}"
-                        return self._scheme(where, quantization[field]), where
-                export = quantization.get("export")
-                if isinstance(export, dict) and export.get("kv_cache_group"):
-                    return self._quark(quantization, export["kv_cache_group"]), "quantization_config.export"
+                        return self._scheme(fields[field]), where
+            export = quantization.get("export")
+            if isinstance(export, dict) and export.get("kv_cache_group"):
+                return self._quark(quantization, export["kv_cache_group"]), "quantization_config.export"
         file = self.folder and self.folder / "hf_quant_config.json"
         if file and file.is_file():
             fields = as_object(str(file), file.read_bytes()).get("quantization")
             if isinstance(fields, dict) and fields.get("kv_cache_quant_algo") is not None:
                 where = "kv_cache_quant_algo in hf_quant_config.json"
-                return self._scheme(where, fields["kv_cache_quant_algo"]), where
+                return self._scheme(fields["kv_cache_quant_algo"]), where
         return None
 
-    def _scheme(self, where: str, scheme: object) -> str:
-        """Return a dtype of ours for compressed-tensors' kv_cache_scheme or ModelOpt's kv_cache_quant_algo."""
+    @staticmethod
+    def _scheme(scheme: object) -> str:
+        """Return our dtype for compressed-tensors' kv_cache_scheme or ModelOpt's kv_cache_quant_algo, if known."""
         if isinstance(scheme, dict):
             kinds = {"8 float": "fp8", "8 int": "int8", "4 float": "nvfp4", "4 int": "int4"}
-            dtype = kinds.get(f"{scheme.get('num_bits')} {scheme.get('type', 'int')}")
-        else:
-            names = {"fp8": "fp8", "int8": "int8", "nvfp4": "nvfp4", "none": "auto"}
-            dtype = names.get(str(scheme).lower())
-        if dtype is None:
-            self.refuse(f"{where} = {short(scheme)} is no known KV cache: give one with --kv-dtype")
-        return dtype
+            return kinds.get(f"{scheme.get('num_bits')} {scheme.get('type', 'int')}") or short(scheme)
+        asked = str(scheme).lower()
+        return "auto" if asked == "none" else asked
 
-    def _quark(self, quantization: dict[str, Any], group: list[str]) -> str:
-        layers = quantization.get("layer_quant_config") or {}
-        outputs = [(layers.get(name) or {}).get("output_tensors") or {} for name in group]
-        dtypes = {str(output.get("dtype")) for output in outputs}
-        if not dtypes <= {"fp8_e4m3", "fp8_e5m2"} or not dtypes:
-            self.refuse(f"quantization_config.export.kv_cache_group = {short(group)} has no known KV cache dtype")
-        return "fp8"
+    @staticmethod
+    def _quark(quantization: dict[str, Any], group: object) -> str:
+        """Return our dtype for the layers that Quark exports as the KV cache."""
+        layers = quantization.get("layer_quant_config")
+        names = group if isinstance(group, list) and isinstance(layers, dict) else []
+        found = [
+            layer["output_tensors"].get("dtype")
+            for name in names
+            if isinstance(layer := layers.get(str(name)), dict) and isinstance(layer.get("output_tensors"), dict)
+        ]
+        return "fp8" if found and set(map(str, found)) <= {"fp8_e4m3", "fp8_e5m2"} else short(found)
 
     @property
     def n_predict(self) -> int:

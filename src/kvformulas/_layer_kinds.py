@@ -38,6 +38,9 @@ NOT_READ = {
     "index_kpool": "what a pooled index cache keeps is not known",
     "indexer_compress_ratio": "what a compressed index cache keeps is not known",
     "kv_reuse_group": "its layers share keys and values in groups of their own",
+    "n_shared_head": "its KV heads are shared by a rule of its own",
+    "attn_mode": "the linear attentions of flash-linear-attention say too little of their states",
+    "decay_low_rank_dim": "the states of RWKV-7 are not known",
     "mb_per_layer": "its decoder shares the keys and values of one layer",
     "ssm_cfg": "the original Mamba files say too little; use the ones converted for transformers",
 }
@@ -63,6 +66,7 @@ class LayerKinds:
                 config.refuse(f"{field} = {config.raw(field)!r}: {why}")
         self.n_layers = self._n_layers()
         self.explicit = True  # the file names the layers' kinds itself
+        self.by_fields_alone = False  # nothing says that the layers are alike but that nothing says otherwise
         # DeepSeek-V4 keeps one vector a token that is both key and value.
         self.one_vector = config.raw("compress_ratios") is not None or config.raw("compress_rates") is not None
         self.own = self._own_fields()
@@ -93,14 +97,16 @@ class LayerKinds:
     def _window(self) -> int | None:
         """Return the sliding window, or None where there is none or it is switched off."""
         config = self.config
-        if config.get("use_sliding_window") is False or config.text.get("swa") is False:
+        if config.get("use_sliding_window") is False or config.raw("swa") is False:
             return None
         value = config.get("sliding_window")
         if value is None and config.get("local_attention") is not None:
             value = config.whole("local_attention") // 2
+        if value is None and config.raw("attention_types") is not None:
+            value = config.get("window_size")
         if isinstance(value, list):
             config.refuse("sliding_window must be one number for all sliding layers, not a list")
-        if value is None or value in (0, -1):
+        if value is None or (type(value) is int and value in (0, -1)):
             return None
         return config.checked("sliding_window", value)
 
@@ -131,10 +137,11 @@ class LayerKinds:
         if config.raw("compress_ratios") is not None:
             ratios = config.listed("compress_ratios", config.raw("compress_ratios"), n)
             kinds = {0: SLIDING, 1: SLIDING, 4: CSA, 128: HCA}
-            if any(ratio not in kinds for ratio in ratios):
-                config.refuse(f"compress_ratios must be 0, 4 or 128, not {sorted(set(ratios) - set(kinds))[0]!r}")
+            for ratio in ratios:
+                if type(ratio) is not int or ratio not in kinds:
+                    config.refuse(f"compress_ratios must be 0, 4 or 128, not {short(ratio)}")
             return [kinds[ratio] for ratio in ratios]
-        for field in ("layers_block_type", "layer_types", "layer_type_list"):
+        for field in ("layers_block_type", "layer_types", "layer_type_list", "attention_layers"):
             if config.raw(field) is not None:
                 return self._labels(field, config.listed(field, config.raw(field), n))
         pattern = config.raw("hybrid_override_pattern")
@@ -198,6 +205,8 @@ class LayerKinds:
             if value is not None and not (field == "cross_attention_layers" and config.says("layer_types")):
                 chosen = config.indices(field, value, self.n_layers)
                 return [inside if i in chosen else other for i in layers]
+        if config.raw("attention_types") is not None:
+            return self._labels("attention_types", config.listed("attention_types", self._spelt_out(), self.n_layers))
         if config.raw("block_types") is not None or config.defaults.get("block_types"):
             value = config.get("block_types")
             if not isinstance(value, list) or not value:
@@ -205,18 +214,30 @@ class LayerKinds:
             cycle = self._labels("block_types", value)
             kinds = [cycle[i % len(cycle)] for i in layers]
             return [SLIDING if kind == FULL and self._window() else kind for kind in kinds]
-        if config.get("attn_layer_period") is not None and config.family != "zamba":
+        if config.get("attn_layer_period") is not None:
             period, offset = config.whole("attn_layer_period"), config.whole("attn_layer_offset", least=0)
+            if config.has("n_mamba_heads"):  # Zamba's, whose period counts from its fourth layer
+                return [HYBRID if i == 2 or (i > 2 and (i - 3) % period == offset) else LINEAR for i in layers]
             return [FULL if i % period == offset else LINEAR for i in layers]
         sparse = config.raw("sparse_attention_config")
-        if (
-            isinstance(sparse, dict)
-            and sparse.get("sparse_attention_freq")
-            and sparse.get("use_sparse_attention", True)
-        ):
-            entries = config.listed("sparse_attention_freq", sparse["sparse_attention_freq"], self.n_layers)
-            return [INDEXED if entry else FULL for entry in entries]
+        if sparse is not None:
+            if not isinstance(sparse, dict) or not isinstance(sparse.get("use_sparse_attention", True), bool):
+                config.refuse(f"sparse_attention_config must be an object with flags and lists, not {short(sparse)}")
+            if sparse.get("use_sparse_attention", True):
+                entries = config.listed("sparse_attention_freq", sparse.get("sparse_attention_freq"), self.n_layers)
+                return [INDEXED if entry else FULL for entry in entries]
         return self._interval_kinds()
+
+    def _spelt_out(self) -> list[Any]:
+        """Return GPT-Neo's list of kinds and how often they repeat as a list with an entry for each layer."""
+        try:
+            return [
+                kind
+                for kinds, times in self.config.raw("attention_types")
+                for kind in list(kinds) * min(times, self.n_layers)
+            ]
+        except (TypeError, ValueError):
+            self.config.refuse("attention_types must be a list of lists of kinds, each with how often they repeat")
 
     def _interval_kinds(self) -> list[str]:
         config, layers = self.config, range(self.n_layers)
@@ -266,7 +287,8 @@ class LayerKinds:
         if config.defaults.get("layer_pattern"):
             pattern = config.defaults["layer_pattern"]
             kinds = [LABELS[label] for label in pattern]
-            if not set(kinds) <= {FULL, INDEXED}:
+            mixed = any(config.raw(field) is not None for field in RECURRENT_FIELDS)
+            if mixed or not set(kinds) <= {FULL, INDEXED}:
                 config.notes.append(f"The file does not say which layers are of which kind: {config.citation} repeats "
                                     f"{', '.join(pattern)}.")  # fmt: skip
             if config.says("attention_chunk_size"):  # null, or it would have decided
@@ -280,6 +302,7 @@ class LayerKinds:
                     return self._labels("layer_types", config.listed("layer_types", asked, self.n_layers))
                 why = f"{mixed or 'sliding_window'} is given, but not for which layers"
                 config.missing("layer_types", "" if config.known else why)
+            self.by_fields_alone = True
             config.notes.append(f"{config.family!r} is not a known family: read by its fields alone.")
         return [SLIDING if self._window() is not None else FULL] * self.n_layers
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from typing import Any
 
-from kvformulas._config import Config
+from kvformulas._config import Config, short
 from kvformulas._layer_kinds import (
     CHUNKED,
     CONV,
@@ -20,6 +20,8 @@ from kvformulas._layer_kinds import (
     SLIDING,
     LayerKinds,
 )
+
+STATE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,6 @@ class Conv:
 
     parts: tuple[tuple[int, int], ...]
     columns: int
-    dtype: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,8 @@ class _Reader(LayerKinds):
         for layer, kind in enumerate(self.kinds):
             for item in self._layer(layer, kind):
                 found.setdefault(item, []).append(layer)
+        if self.by_fields_alone:
+            self.config.refuse_unread(self.n_layers)
         repeats = self.config.defaults.get("attentions_per_layer", 1)
         if repeats > 1:
             self.config.notes.append(f"Each of the {self.n_layers} layers has {repeats} attentions, counted as layers.")
@@ -158,7 +161,7 @@ class _Reader(LayerKinds):
     def _dim(self, layer: int, name: str, sliding: bool) -> int | None:
         """Return a whole number for one layer; None if absent, null or 0 (which files use for none)."""
         value = self._field(layer, name, sliding)
-        return None if value is None or value == 0 else self.config.checked(name, value)
+        return None if value is None else self.config.checked(name, value, least=0) or None
 
     def _attention(self, layer: int, kind: str, sliding: bool) -> Group:
         config = self.config
@@ -168,7 +171,7 @@ class _Reader(LayerKinds):
         elif kind == CHUNKED:
             name, window = CHUNKED, config.whole("attention_chunk_size")
         rank = self._dim(layer, "kv_lora_rank", sliding)
-        if rank is not None and config.text.get("use_mla") is not False:
+        if rank is not None and config.raw("use_mla") is not False:
             rope = self._field(layer, "qk_rope_head_dim", sliding)
             if rope is None:
                 config.missing("qk_rope_head_dim", "kv_lora_rank is given")
@@ -177,7 +180,7 @@ class _Reader(LayerKinds):
         latent = next(
             (name for name in ("q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim") if config.raw(name)), None
         )
-        if latent and not config.says("kv_lora_rank"):
+        if latent and config.raw("use_mla") is not False:
             config.missing("kv_lora_rank", f"{latent} is given")
         heads = self._kv_heads(layer, sliding)
         k_dim = self._head_dim(layer, sliding)
@@ -228,9 +231,11 @@ class _Reader(LayerKinds):
             if kind != "multihead_attention":
                 config.refuse(f"attn_config.kv_n_heads is missing (attn_type is {kind!r})")
             return config.whole("num_attention_heads")
-        if config.get("multi_query") is True and config.get("new_decoder_architecture") is not True:
+        if config.flag("multi_query") and not config.flag("new_decoder_architecture") and not config.raw("n_head_kv"):
             return 1
-        if config.raw("multi_query_attention") is False:
+        if config.raw("attention_head_type") == "multiquery":
+            return 1
+        if config.flag("multi_query_attention") is False:
             return config.whole("num_attention_heads")
         if sliding and config.family.startswith("mimo_v2") and not config.has("swa_num_key_value_heads"):
             config.missing("swa_num_key_value_heads", "sliding layers have other KV heads")
@@ -254,18 +259,26 @@ class _Reader(LayerKinds):
         config = self.config
         if not sliding and config.get("global_head_dim") is not None:
             return config.whole("global_head_dim")
-        value = self._dim(layer, "head_dim", sliding)
+        value = self._field(layer, "head_dim", sliding)
         if value is not None:
-            return value
+            return config.checked("head_dim", value)
         if not config.known and not config.says("head_dim"):
             asked = config.from_class("head_dim")
             if asked is None:
                 config.missing("head_dim", "often, but not always, hidden_size / num_attention_heads")
             return config.checked("head_dim", asked)
+        if config.family in (
+            "zamba",
+            "zamba2",
+        ):  # whose attention reads the input of the model beside that of the layer
+            width = config.whole("attention_hidden_size", absent=0, least=0) or 2 * config.whole("hidden_size")
+            return self._quotient(
+                "attention_hidden_size", config.whole("num_attention_heads"), "num_attention_heads", width
+            )
         return self._quotient("hidden_size", config.whole("num_attention_heads"), "num_attention_heads")
 
-    def _quotient(self, field: str, divisor: object, name: str) -> int:
-        value, by = self.config.whole(field), self.config.checked(name, divisor)
+    def _quotient(self, field: str, divisor: object, name: str, value: int = 0) -> int:
+        value, by = value or self.config.whole(field), self.config.checked(name, divisor)
         if value % by:
             self.config.refuse(f"{field} must be a multiple of {name} {by}, not {value}")
         return value // by
@@ -274,10 +287,14 @@ class _Reader(LayerKinds):
 
     def _holds_index(self, layer: int, kind: str) -> bool:
         config = self.config
+        if config.raw("use_dsa") is False:
+            return False
         if self._index_dim() is None:
+            if config.raw("index_topk") is not None:
+                config.missing("index_head_dim", "index_topk is given")
             return False
         latent = config.get("kv_lora_rank") is not None
-        if kind != INDEXED and (INDEXED in self.kinds or not latent):
+        if kind != INDEXED and (INDEXED in self.kinds or not (latent or config.raw("index_head_dim"))):
             return False
         sparse = config.raw("sparse_attention_config")
         if isinstance(sparse, dict):
@@ -285,8 +302,6 @@ class _Reader(LayerKinds):
             if not config.listed("sparse_disable_index_value", values, self.n_layers)[layer]:
                 config.refuse("sparse_disable_index_value is 0 for a sparse layer: what index values keep is not known")
             return True
-        if config.text.get("use_dsa") is False:
-            return False
         types = config.raw("indexer_types")
         if types is not None:
             entries = config.listed("indexer_types", types, self.n_layers)
@@ -328,33 +343,30 @@ class _Reader(LayerKinds):
     def _recurrent(self) -> Group:
         """What every recurrent layer keeps."""
         config = self.config
-        state_dtype = next(
-            (str(config.text[name]) for name in ("mamba_ssm_dtype", "mamba_ssm_cache_dtype") if config.text.get(name)),
-            "float32",
-        )
+        state_dtype = self._state_dtype("mamba_ssm_dtype", "mamba_ssm_cache_dtype")
         states: tuple[State, ...]
         convs: tuple[Conv, ...] = ()
         linear = config.raw("linear_attn_config")
         if isinstance(linear, dict) or config.has("linear_num_heads") or config.has("short_conv_kernel_size"):
             heads, dim, width = self._delta_attention(linear if isinstance(linear, dict) else {})
             states = (State(heads, dim, dim, state_dtype),)
-            convs = (Conv(((heads, dim),) * 3, width - 1, "model"),)
+            convs = (Conv(((heads, dim),) * 3, width - 1),)
         elif config.has("linear_num_value_heads"):
             values, keys = config.whole("linear_num_value_heads"), config.whole("linear_num_key_heads")
             v_dim, k_dim = config.whole("linear_value_head_dim"), config.whole("linear_key_head_dim")
             states = (State(values, v_dim, k_dim, state_dtype),)
             parts = ((keys, k_dim), (keys, k_dim), (values, v_dim))
-            convs = (Conv(parts, config.whole("linear_conv_kernel_dim") - 1, "model"),)
+            convs = (Conv(parts, config.whole("linear_conv_kernel_dim") - 1),)
         elif config.has("conv1d_width"):
             width = config.whole("lru_width", absent=0, least=0) or config.whole("hidden_size")
             states = (State(width, 1, 1, state_dtype),)
-            convs = (Conv(((width, 1),), config.whole("conv1d_width") - 1, "model"),)
+            convs = (Conv(((width, 1),), config.whole("conv1d_width") - 1),)
         elif config.family == "rwkv":
             width = config.whole("attention_hidden_size", absent=0, least=0) or config.whole("hidden_size")
             states = (State(width, 1, 3, "float32"),)  # numerator, denominator and maximum of each channel
-            convs = (Conv(((config.whole("hidden_size"), 1),) * 2, 1, "model"),)  # the last token, for both halves
+            convs = (Conv(((config.whole("hidden_size"), 1),) * 2, 1),)  # the last token, for both halves
         elif config.family == "xlstm":
-            states = self._matrix_memory(str(config.text.get("inference_state_dtype", "float32")))
+            states = self._matrix_memory(self._state_dtype("inference_state_dtype"))
         elif config.defaults.get("lightning"):
             heads = config.whole("num_attention_heads")
             dim = self._head_dim(0, sliding=False)
@@ -362,6 +374,16 @@ class _Reader(LayerKinds):
         else:
             states, convs = self._mamba(state_dtype)
         return Group("recurrent", (), states=states, convs=convs)
+
+    def _state_dtype(self, *names: str) -> str:
+        """Return the dtype that the file has for recurrent states, or float32."""
+        name = next((name for name in names if self.config.raw(name) is not None), None)
+        if name is None:
+            return "float32"
+        dtype = str(self.config.raw(name)).removeprefix("torch.")
+        if dtype not in STATE_BYTES:
+            self.config.refuse(f"{name} must be one of {', '.join(STATE_BYTES)}, not {short(self.config.raw(name))}")
+        return dtype
 
     def _matrix_memory(self, dtype: str) -> tuple[State, ...]:
         """Return xLSTM's states: a matrix, a normaliser and a maximum for each head."""
@@ -415,7 +437,7 @@ class _Reader(LayerKinds):
             config.missing(head_name, "a layer is recurrent")
         if head_count is None or (head_name == "n_mamba_heads" and group_count is None):  # Mamba-1: no groups
             inner = int(self._number("mamba_expand", "expand") * config.whole("hidden_size"))
-            return (State(inner, 1, size, state_dtype),), (Conv(((inner, 1),), width - 1, "model"),)
+            return (State(inner, 1, size, state_dtype),), (Conv(((inner, 1),), width - 1),)
         heads = config.checked(head_name, head_count)
         if group_count is None:
             config.missing(group_name, "a layer is recurrent")
@@ -431,7 +453,7 @@ class _Reader(LayerKinds):
             dim = inner // heads
         dim = config.checked("mamba_head_dim", dim)
         parts = ((heads, dim), (groups, size), (groups, size))
-        return (State(heads, dim, size, state_dtype),), (Conv(parts, width - 1, "model"),)
+        return (State(heads, dim, size, state_dtype),), (Conv(parts, width - 1),)
 
     def _input_convs(self, layer: int, sliding: bool) -> Group:
         """Return Inkling's convolutions: of keys, of values, and of the inputs of both halves of a layer."""
@@ -443,9 +465,9 @@ class _Reader(LayerKinds):
             (1, 2 * hidden),
         )
         columns = self._number("sconv_kernel_size", "conv_kernel_size") - 1
-        return Group("recurrent", (), convs=(Conv(parts, columns, "model"),))
+        return Group("recurrent", (), convs=(Conv(parts, columns),))
 
     def _short_conv(self) -> Group:
         config = self.config
         channels = config.whole("conv_dim", absent=0, least=0) or config.whole("hidden_size")
-        return Group("recurrent", (), convs=(Conv(((channels, 1),), config.whole("conv_L_cache") - 1, "model"),))
+        return Group("recurrent", (), convs=(Conv(((channels, 1),), config.whole("conv_L_cache") - 1),))

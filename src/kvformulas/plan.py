@@ -13,7 +13,7 @@ from typing import Any
 
 from kvformulas._allocation import Layout, Spec, lay_out
 from kvformulas._config import Config, ConfigError
-from kvformulas._layers import Conv, Group, State, layer_groups
+from kvformulas._layers import STATE_BYTES, Conv, Group, State, layer_groups
 from kvformulas._weights import weight_bytes
 from kvformulas.attention_layouts import (
     attention_kv_bytes_per_token,
@@ -51,6 +51,7 @@ SAME_DTYPE = {
     "fp8_e4m3": "fp8", "fp8_e5m2": "fp8", "float8_e4m3fn": "fp8", "int8_per_token_head": "int8",
     "int4_per_token_head": "int4",
 }  # fmt: skip
+CONV_BYTES = 2  # engines serve a model, and keep its convolutions, in 16 bits
 INDEX_KEY = (8, 0, 4)  # an indexer's key is fp8 with a 4-byte scale, whatever the KV dtype
 
 
@@ -179,6 +180,9 @@ def read_model(source: str | PathLike[str] | Mapping[str, Any], *, overrides: Ma
     elif config.top.get("quantization_config") or config.text.get("quantization_config"):
         config.notes.append("The weights are quantised; the KV cache is not, unless --kv-dtype says so.")
     maximum = config.whole("max_position_embeddings", absent=0, least=0, limit=CONTEXT_LIMIT)
+    longer = config.raw("model_max_length")  # Command-R's, whose max_position_embeddings is that of its first training
+    if type(longer) is int and maximum < longer <= CONTEXT_LIMIT:
+        maximum = longer
     return Model(
         config.name,
         config.model_type,
@@ -344,13 +348,18 @@ def _kv_dtype(model: Model, kv_dtype: str) -> tuple[str, list[str]]:
     asked = kv_dtype.lower()
     if asked == "auto":
         if model.kv_dtype is not None:
-            return model.kv_dtype, []
+            dtype = SAME_DTYPE.get(model.kv_dtype, model.kv_dtype)
+            if dtype not in KV_DTYPES:
+                raise PlanError(
+                    f"kv_dtype must be given: the checkpoint asks for {model.kv_dtype!r}, which is not known"
+                )
+            return dtype, []
         dtype = SAME_DTYPE.get(model.dtype or "", "")
         if dtype in {"bf16", "fp16"}:
             return dtype, []
         if dtype == "fp32":
             return "bf16", ["The file says float32: engines serve that, and keep its cache, in 16 bits."]
-        return "bf16", ["The file names no dtype for the model: 16 bits are taken."]
+        return "bf16", [f"The model's dtype is {model.dtype or 'not in the file'}: the cache is taken to have 16 bits."]
     dtype = SAME_DTYPE.get(asked, asked)
     if dtype not in KV_DTYPES:
         raise PlanError(f"kv_dtype must be auto or one of {', '.join(KV_DTYPES)}, not {kv_dtype!r}")
@@ -405,20 +414,12 @@ class _Caches:
         total = 0.0
         for state in group.states:
             heads = kv_heads_per_rank(state.heads, self.tp)
-            width = self._width(state.dtype)
-            total += recurrent_state_bytes(n_layers, heads, state.head_dim, state.state_size, width)
+            total += recurrent_state_bytes(n_layers, heads, state.head_dim, state.state_size, STATE_BYTES[state.dtype])
         for conv in group.convs:
-            width = self._width(self.model.dtype if conv.dtype == "model" else conv.dtype, largest=2)
             for heads, dim in conv.parts:
                 channels = kv_cache_total_memory(kv_heads_per_rank(heads, self.tp), dim)
-                total += conv_state_bytes(n_layers, channels, conv.columns, width)
+                total += conv_state_bytes(n_layers, channels, conv.columns, CONV_BYTES)
         return total
-
-    def _width(self, dtype: str | None, largest: int = 4) -> int:
-        widths = {"bfloat16": 2, "float16": 2, "float32": 4, None: 2}
-        if dtype not in widths:
-            raise PlanError(f"the state's dtype must be bfloat16, float16 or float32, not {dtype!r}")
-        return min(widths[dtype], largest)
 
     def kept(self, group: Group, context: int, bounded: bool = True) -> float:
         """Return how many entries a group keeps of a context."""
