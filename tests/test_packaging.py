@@ -21,6 +21,7 @@ SHIPPED = {
     "kvformulas/_real.pxd",
     "kvformulas/kernels/__init__.pxd",
     "kvformulas/kernels/rules.pxd",
+    "kvformulas/data/config_defaults.json",
     "kvformulas/data/qwen3-0.6b.json",
     *(f"kvformulas/kernels/{topic}.pxd" for topic in CONTRACT),
     *(f"kvformulas/{topic}.pyi" for topic in CONTRACT),

@@ -82,6 +82,8 @@ FIELDS = [
     "mamba_expand",
     "expand",
     "mamba_d_ssm",
+    "cca_time0",
+    "cca_time1",
     "lru_width",
     "conv1d_width",
     "block_types",

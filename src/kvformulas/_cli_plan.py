@@ -1,7 +1,9 @@
 """The ``kvformulas plan`` command: from a model folder to how much KV cache a request takes and how many fit."""
 
+import io
 import json
 import re
+import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
 from importlib import import_module
@@ -19,6 +21,7 @@ SUFFIXES |= {f"{unit}B": 10 ** (3 * power) for power, unit in enumerate("KMGT", 
 TOKEN_SUFFIXES = {"": 1, "k": 1000, "K": 1 << 10, "m": 10**6, "M": 1 << 20}  # as vLLM reads --max-model-len
 NUMBER = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)", re.ASCII)
 PLOT_POINTS = 200
+NOTES_WIDTH = 88
 
 
 class Refused(click.ClickException):
@@ -81,19 +84,21 @@ def plan(config: str, settings: tuple[str, ...], as_json: bool, plot: Path | Non
     is 32,000.
     """
     from kvformulas import plan as planner
+    from kvformulas.cli import _print
 
     try:
         model = planner.read_model(config, overrides=dict(map(_setting, settings)))
         made = planner.plan(model, **options)
+        figure = None if plot is None else draw(model, made, options)
     except (planner.ConfigError, planner.PlanError) as error:
         raise Refused(_as_options(str(error), options)) from None
     except OSError as error:
         raise Refused(f"cannot read {error.filename!r}: {error.strerror}") from None
+    if plot is not None:
+        _save(figure, plot)
     for warning in made.warnings:
         click.echo(f"kvformulas: warning: {warning}", err=True)
-    if plot is not None:
-        _draw(model, made, options, plot)
-    click.echo(json.dumps(made.to_dict(), indent=2) if as_json else page(model, made))
+    _print(json.dumps(made.to_dict(), indent=2) if as_json else page(model, made))
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -138,7 +143,8 @@ def page(model: "Model", made: "Plan") -> str:
     fits = _budget(made)
     if fits:
         parts.append(_table(("memory", "what it is", "amount", "exactly"), fits))
-    parts.append("\n".join(f"- {note}" for note in made.notes))
+    wrap = textwrap.TextWrapper(NOTES_WIDTH, initial_indent="- ", subsequent_indent="  ")
+    parts.append("\n".join(wrap.fill(note) for note in made.notes))
     return "\n\n".join(parts)
 
 
@@ -211,8 +217,8 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 # The plot
 
 
-def _draw(model: "Model", made: "Plan", options: dict[str, Any], file: Path) -> None:
-    """Draw memory against context and, with a memory, concurrency against context."""
+def draw(model: "Model", made: "Plan", options: dict[str, Any]) -> Any:
+    """Draw memory against context and, with a memory, concurrency against context; return the figure."""
     from kvformulas import plan as planner
 
     try:
@@ -223,20 +229,32 @@ def _draw(model: "Model", made: "Plan", options: dict[str, Any], file: Path) -> 
     contexts = sorted({1 + (longest - 1) * i // (PLOT_POINTS - 1) for i in range(PLOT_POINTS)})
     plans = [planner.plan(model, **(options | {"context": context})) for context in contexts]
     panels = 1 if made.kv_memory_bytes is None else 2
-    figure = matplotlib.Figure(figsize=(6 * panels, 4), layout="constrained")
-    axes = figure.subplots(1, panels, squeeze=False)[0]
+    figure = matplotlib.Figure(figsize=(5.6, 3.2 * panels), layout="constrained")
+    axes = figure.subplots(panels, squeeze=False, sharex=True)[:, 0]
     for name, style in (("reserved", ":"), ("allocated", "--"), ("stored", "-")):
         sizes = [getattr(one, f"{name}_bytes") / (1 << 30) for one in plans]
         axes[0].plot(contexts, sizes, style, label=name)
-    axes[0].set(xlabel="context (tokens)", ylabel="GiB", title=f"{model.model_type}: KV cache of one request")
+    axes[0].set_ylabel("KV cache of one request [GiB]")
     axes[0].legend()
     if panels == 2:
-        axes[1].plot(contexts, [one.concurrency for one in plans])
-        axes[1].set(xlabel="context (tokens)", ylabel="requests at once", title="what fits", yscale="log")
+        at_once = [one.concurrency for one in plans]
+        axes[1].plot(contexts, at_once)
+        axes[1].set(ylabel="requests at once", yscale="log" if min(at_once) > 0 else "linear")
+        axes[1].yaxis.set_major_formatter("{x:,g}")
     for panel in axes:
-        panel.axvline(made.context, color="grey", linewidth=0.5)
+        panel.axvline(made.context, color="grey", linewidth=1)
         panel.grid(alpha=0.3)
+    axes[-1].set_xlabel("context [tokens]")
+    axes[-1].xaxis.set_major_formatter("{x:,.0f}")
+    return figure
+
+
+def _save(figure: Any, file: Path) -> None:
+    """Write a figure in the format of the file's name, and nothing if that fails."""
+    drawn = io.BytesIO()
     try:
-        figure.savefig(file)
+        figure.savefig(drawn, format=file.suffix.removeprefix(".").lower() or "png")
+        file.write_bytes(drawn.getvalue())
     except (OSError, ValueError) as error:
-        raise Refused(f"--plot cannot write {str(file)!r}: {error}") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise Refused(f"--plot cannot write {str(file)!r}: {reason}") from None

@@ -104,7 +104,7 @@ def _recorded() -> tuple[str, dict[str, dict[str, Any]], frozenset[str]]:
 
 def short(value: object) -> str:
     """Write a value for a message, cut where it is long."""
-    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    text = repr(value) if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 

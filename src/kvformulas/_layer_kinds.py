@@ -5,6 +5,7 @@ and a rule before a single field. Whatever is left open is refused by the name o
 """
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
 
 from kvformulas._config import Config, short
@@ -113,7 +114,7 @@ class LayerKinds:
     def _kinds(self) -> list[str]:
         kinds = self._named_kinds() or self._ruled_kinds()
         window = self._window()
-        if window is None:
+        if window is None and self.config.raw("block_configs") is None:  # whose windows are in the blocks
             off = {SLIDING: FULL, HYBRID_SLIDING: HYBRID}
             if any(kind in off for kind in kinds):
                 switched = self.config.get("use_sliding_window") is False or self.config.says("sliding_window")
@@ -122,8 +123,11 @@ class LayerKinds:
                 if self.explicit and self.config.get("use_sliding_window") is not False:
                     self.config.refuse("sliding_window must be a number, since layers slide")
                 kinds = [off.get(kind, kind) for kind in kinds]
-        elif not any(kind in (SLIDING, HYBRID_SLIDING, CSA, HCA) for kind in kinds) and self.config.raw(
-            "sliding_window"
+                self.config.notes.append("The sliding window is switched off: every layer keeps every token.")
+        elif (
+            window is not None
+            and not any(kind in (SLIDING, HYBRID_SLIDING, CSA, HCA) for kind in kinds)
+            and self.config.raw("sliding_window")
         ):
             self.config.notes.append(f"sliding_window = {window} is there, but no layer uses it.")
         return kinds
@@ -166,7 +170,7 @@ class LayerKinds:
     def _labels(self, field: str, entries: Sequence[object]) -> list[str]:
         for entry in entries:
             if not isinstance(entry, str) or entry not in LABELS:
-                self.config.refuse(f"{field} has {short(entry)!r}, which is no known kind of layer")
+                self.config.refuse(f"{field} has {short(entry)}, which is no known kind of layer")
         kinds = [LABELS[str(entry)] for entry in entries]
         if INDEXED in kinds and self._index_dim() is None:
             self.config.missing("index_head_dim", f"{field} has indexed attention")
@@ -289,8 +293,8 @@ class LayerKinds:
             kinds = [LABELS[label] for label in pattern]
             mixed = any(config.raw(field) is not None for field in RECURRENT_FIELDS)
             if mixed or not set(kinds) <= {FULL, INDEXED}:
-                config.notes.append(f"The file does not say which layers are of which kind: {config.citation} repeats "
-                                    f"{', '.join(pattern)}.")  # fmt: skip
+                runs = ", ".join(f"{len(list(run))} {label}" for label, run in groupby(pattern))
+                config.notes.append(f"The file does not list the layers' kinds: {config.citation} repeats {runs}.")
             if config.says("attention_chunk_size"):  # null, or it would have decided
                 kinds = [FULL if kind == CHUNKED else kind for kind in kinds]
             return [kinds[i % len(kinds)] for i in layers]

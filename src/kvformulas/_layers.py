@@ -26,7 +26,16 @@ STATE_BYTES = {"bfloat16": 2, "float16": 2, "float32": 4}
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What a recurrent layer keeps for a request: heads by head_dim by state_size elements."""
+    """
+    What a recurrent layer keeps for a request.
+
+    Parameters
+    ----------
+    heads, head_dim, state_size : int
+        Their product is the number of elements; ranks share the heads.
+    dtype : str
+        That of the elements.
+    """
 
     heads: int
     head_dim: int
@@ -36,7 +45,16 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Conv:
-    """The last inputs of a causal convolution: channels, as (heads, width) that ranks divide, by columns."""
+    """
+    The last inputs of a causal convolution.
+
+    Parameters
+    ----------
+    parts : tuple of (int, int)
+        Channels, as heads that ranks share and their width.
+    columns : int
+        Inputs kept of each channel.
+    """
 
     parts: tuple[tuple[int, int], ...]
     columns: int
@@ -44,11 +62,35 @@ class Conv:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Layers that keep the same thing. A layer that keeps two things is in two groups.
+    """
+    Layers that keep the same thing.
 
-    ``kind`` is ``full``, ``sliding``, ``chunked``, ``mla`` (latent), ``compressed`` (an entry every ``compress_ratio``
-    tokens), ``index`` (a sparse-attention indexer's keys), ``recurrent`` (fixed bytes a request), ``none`` or
-    ``shared`` (uses the cache of one of the layers in ``shares``).
+    A layer that keeps two things is in two groups. Dimensions that a kind does not have are 0.
+
+    Parameters
+    ----------
+    kind : str
+        ``full``, ``sliding``, ``chunked``, ``mla`` (latent), ``compressed`` (an entry every ``compress_ratio`` tokens),
+        ``index`` (a sparse-attention indexer's keys), ``recurrent`` (fixed bytes a request), ``none`` or ``shared``
+        (uses the cache of one of the layers in ``shares``).
+    layers : tuple of int
+        The layers' numbers, from 0.
+    kv_heads, k_head_dim, v_head_dim : int
+        KV heads, and the dimensions of a head's key and value; a value of 0 is its key.
+    window : int
+        Tokens of the window or chunk.
+    kv_lora_rank, qk_rope_head_dim : int
+        The latent of a token, and its rotary part.
+    index_head_dim : int
+        Dimensions of an index key.
+    compress_ratio : int
+        Tokens of an entry.
+    states : tuple of State
+        What a recurrent layer keeps.
+    convs : tuple of Conv
+        What convolutions keep.
+    shares : tuple of int
+        The layers whose caches are shared.
     """
 
     kind: str
@@ -294,7 +336,9 @@ class _Reader(LayerKinds):
                 config.missing("index_head_dim", "index_topk is given")
             return False
         latent = config.get("kv_lora_rank") is not None
-        if kind != INDEXED and (INDEXED in self.kinds or not (latent or config.raw("index_head_dim"))):
+        if kind != INDEXED and (
+            INDEXED in self.kinds or not (latent or (self.by_fields_alone and config.raw("index_head_dim")))
+        ):
             return False
         sparse = config.raw("sparse_attention_config")
         if isinstance(sparse, dict):
@@ -361,6 +405,11 @@ class _Reader(LayerKinds):
             width = config.whole("lru_width", absent=0, least=0) or config.whole("hidden_size")
             states = (State(width, 1, 1, state_dtype),)
             convs = (Conv(((width, 1),), config.whole("conv1d_width") - 1),)
+        elif config.has("cca_time0"):  # ZAYA's convolutions of queries and keys, and half of the last token's values
+            width, dim = config.whole("cca_time0") + config.whole("cca_time1"), self._head_dim(0, sliding=False)
+            kv_heads = self._kv_heads(0, sliding=False)
+            parts = ((config.whole("num_attention_heads"), dim), (kv_heads, dim))
+            states, convs = (), (Conv(parts, width - 2), Conv(((kv_heads, dim // 2),), 1))
         elif config.family == "rwkv":
             width = config.whole("attention_hidden_size", absent=0, least=0) or config.whole("hidden_size")
             states = (State(width, 1, 3, "float32"),)  # numerator, denominator and maximum of each channel

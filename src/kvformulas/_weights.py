@@ -31,6 +31,6 @@ def _tensor_bytes(file: Path) -> int:
     try:
         header = json.loads(data)
         ends = [tensor["data_offsets"][1] for name, tensor in header.items() if name != "__metadata__"]
-        return int(max(ends, default=0))
-    except (ValueError, AttributeError, KeyError, TypeError, IndexError):
+        return max([int(end) for end in ends if end >= 0], default=0)
+    except (ValueError, AttributeError, KeyError, TypeError, IndexError, OverflowError, RecursionError):
         raise ConfigError(f"{str(file)!r} must be a safetensors file, and its header is not one") from None

@@ -28,7 +28,19 @@ from kvformulas.attention_layouts import (
 from kvformulas.engine_admission import watermark_reserved_blocks
 from kvformulas.kv_cache import kv_cache_total_memory, paged_attention_block_count
 
-__all__ = ["KV_DTYPES", "ConfigError", "Conv", "Group", "Model", "Plan", "PlanError", "State", "plan", "read_model"]
+__all__ = [
+    "KV_DTYPES",
+    "ConfigError",
+    "Conv",
+    "Group",
+    "GroupPlan",
+    "Model",
+    "Plan",
+    "PlanError",
+    "State",
+    "plan",
+    "read_model",
+]
 
 DEFAULT_CONTEXT = 32768  # tokens, or the model's own maximum if that is less
 CONTEXT_LIMIT, BYTES_LIMIT = 1 << 40, 1 << 53  # beyond 2**53 a double does not count every byte
@@ -61,7 +73,30 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """What a config.json says of a model's KV cache."""
+    """
+    What a config.json says of a model's KV cache.
+
+    Parameters
+    ----------
+    name : str
+        The file.
+    model_type : str
+        Its ``model_type``.
+    groups : tuple of Group
+        The layers, by what they keep.
+    n_layers : int
+        How many layers the decoder has.
+    max_context : int, optional
+        The longest context that the model was made for.
+    dtype : str, optional
+        That of the weights.
+    kv_dtype : str, optional
+        What the checkpoint asks for its KV cache.
+    notes : tuple of str
+        What was taken from elsewhere, or left out.
+    folder : pathlib.Path, optional
+        Where the weights may be.
+    """
 
     name: str
     model_type: str
@@ -88,7 +123,22 @@ class Model:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One group's share of a plan, in bytes on the fullest rank."""
+    """
+    One group's share of a plan, on the fullest rank.
+
+    Parameters
+    ----------
+    group : Group
+        The layers.
+    n_layers : int
+        How many of them the rank holds.
+    entry_bytes : int
+        Bytes of one token, or of one compressed entry.
+    fixed_bytes : int
+        Bytes of a request however short it is.
+    stored_bytes : int
+        Bytes of a request at the context.
+    """
 
     group: Group
     n_layers: int
@@ -105,7 +155,58 @@ class GroupPlan:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What one request at a context takes on one rank, and what a memory holds."""
+    """
+    What one request at a context takes on the fullest rank, and what a memory holds.
+
+    Parameters
+    ----------
+    model_type : str
+        The config's ``model_type``.
+    groups : tuple of GroupPlan
+        The share of each group of layers.
+    context : int
+        Tokens of the request.
+    kv_dtype : str
+        One of ``KV_DTYPES``.
+    block_size, max_batched_tokens, tp, pp : int
+        As given.
+    next_token_bytes : int
+        What one more token adds to what is stored.
+    fixed_bytes : int
+        What a request stores however short it is: recurrent states and convolutions.
+    stored_bytes : int
+        What its tokens and states occupy.
+    allocated_bytes : int
+        What a paged engine takes for it.
+    reserved_bytes : int
+        What it would occupy if every layer kept every token.
+    blocks_per_request : int
+        Blocks that the engine takes for it.
+    block_bytes : int
+        Bytes of a block.
+    kv_memory_bytes : int, optional
+        The memory for the KV cache of a rank. This and what follows is there if a memory was given.
+    blocks : int, optional
+        Whole blocks that it holds.
+    watermark_blocks : int, optional
+        Blocks of these that admission keeps free.
+    tokens : int, optional
+        Tokens that the blocks hold, as an engine logs it.
+    requests : int, optional
+        Whole requests that fit.
+    concurrency : float, optional
+        The same with its fraction.
+    wanted_requests : int, optional
+        How many requests were wanted.
+    wanted_bytes : int, optional
+        What is allocated for them.
+    fits : bool, optional
+        Whether they fit.
+    notes : tuple of str
+        By what conventions the figures are.
+    warnings : tuple of str
+        What may be wrong with the question.
+    """
 
     model_type: str
     groups: tuple[GroupPlan, ...]
@@ -146,6 +247,9 @@ def read_model(source: str | PathLike[str] | Mapping[str, Any], *, overrides: Ma
     """
     Read a model's layer groups from its config.json.
 
+    The part that describes the text decoder is found in a file of any form. What the file leaves out is the default of
+    the model's class, as recorded from transformers or as transformers says if it is installed.
+
     Parameters
     ----------
     source : str, os.PathLike or Mapping
@@ -163,11 +267,14 @@ def read_model(source: str | PathLike[str] | Mapping[str, Any], *, overrides: Ma
     ConfigError
         The file is no config.json, or does not say what decides the cache; the message names the field.
 
+    See Also
+    --------
+    plan : What the layer groups take.
+
     Examples
     --------
     >>> from kvformulas.plan import read_model
-    >>> fields = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
-    >>> model = read_model({**fields, "num_key_value_heads": 8})
+    >>> model = read_model({"model_type": "qwen3", "num_hidden_layers": 32, "num_key_value_heads": 8, "head_dim": 128})
     >>> [(group.kind, group.n_layers, group.kv_heads, group.k_head_dim) for group in model.groups]
     [('full', 32, 8, 128)]
     """
@@ -216,6 +323,8 @@ def plan(
     """
     Plan the KV cache of a model: what one request takes, and how many fit.
 
+    Blocks and their groups follow vLLM; ranks count what the fullest of them holds.
+
     Parameters
     ----------
     model : Model
@@ -255,11 +364,15 @@ def plan(
     PlanError
         An argument is no size or does not fit the others.
 
+    See Also
+    --------
+    read_model : The model, from its config.json.
+
     Examples
     --------
     >>> from kvformulas.plan import plan, read_model
-    >>> fields = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32}
-    >>> made = plan(read_model({**fields, "num_key_value_heads": 8}), context=32768, kv_memory=16 << 30)
+    >>> model = read_model({"model_type": "qwen3", "num_hidden_layers": 32, "num_key_value_heads": 8, "head_dim": 128})
+    >>> made = plan(model, context=32768, kv_memory=16 << 30)
     >>> made.next_token_bytes, made.stored_bytes, made.requests
     (131072, 4294967296, 4)
     """
@@ -477,6 +590,9 @@ def _kv_memory(
 ) -> int | None:
     """Return the bytes for the KV cache on a rank, given or as vLLM finds them; None if no memory is given."""
     if gpu_memory is None:
+        for name, value in (("weights", weights), ("overhead", overhead)):
+            if value:
+                raise PlanError(f"{name} must be given with gpu_memory, and there is none")
         return kv_memory
     if kv_memory is not None:
         raise PlanError("kv_memory and gpu_memory must not be given both")
@@ -489,7 +605,7 @@ def _kv_memory(
     if memory < 0:
         raise PlanError(
             f"gpu_memory is too small: of {gpu_memory:,} bytes {int(usable):,} are usable, and weights and overhead "
-            f"take {int(usable) - memory:,} on each of {ranks} ranks"
+            f"take {int(usable) - memory:,} on each rank"
         )
     return memory
 
