@@ -324,7 +324,8 @@ def test_what_a_file_leaves_out_is_cited():
         ({"kv_cache_scheme": "FP8"}, "fp8"),
         ({"kv_cache_quant_algo": "NVFP4"}, "nvfp4"),
         ({"quantization": {"kv_cache_quant_algo": "FP8"}}, "fp8"),
-        ({"kv_cache_quant_algo": None, "export": {"kv_cache_group": ["*k"]}}, "[]"),
+        ({"kv_cache_quant_algo": None, "export": {"kv_cache_group": ["*k"]}}, '["*k"]'),
+        ({"export": {"kv_cache_group": ["*k"]}, "layer_quant_config": {"*k": {}}}, "[]"),
         (
             {
                 "export": {"kv_cache_group": ["*k"]},

@@ -137,6 +137,11 @@ ENCODERS = [
 ]
 
 
+def as_json(value):
+    """Write a value without spaces: the file is installed."""
+    return json.dumps(value, separators=(",", ":"))
+
+
 def family(config_class):
     """Return the record of one class, and the type of its text part if it has one."""
     config = config_class()
@@ -150,7 +155,7 @@ def family(config_class):
     for name in FIELDS:
         if name in declared:
             value = declared[name].default
-            if value is None or isinstance(value, int | float | str):
+            if isinstance(value, int | float | str):
                 record[name] = value
             elif isinstance(value, list | tuple) and all(isinstance(item, int | str) for item in value):
                 record[name] = list(value)
@@ -195,10 +200,10 @@ def main():
         if name not in families:
             families[name] = family(part)[0]
     others = sorted(set(CONFIG_MAPPING) - set(families) - failed)
-    lines = ",\n".join(f"{json.dumps(name)}: {json.dumps(families[name])}" for name in sorted(families))
+    lines = ",\n".join(f"{as_json(name)}:{as_json(families[name])}" for name in sorted(families))
     OUTPUT.write_text(
         f'{{"source": "transformers {transformers.__version__}", "families": {{\n{lines}\n}},\n'
-        f'"others": {json.dumps(others)}}}\n'
+        f'"others": {as_json(others)}}}\n'
     )
 
 

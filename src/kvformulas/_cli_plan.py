@@ -237,7 +237,7 @@ def draw(model: "Model", made: "Plan", options: dict[str, Any]) -> Any:
     axes[0].set_ylabel("KV cache of one request [GiB]")
     axes[0].legend()
     if panels == 2:
-        at_once = [one.concurrency for one in plans]
+        at_once = [one.concurrency or 0.0 for one in plans]
         axes[1].plot(contexts, at_once)
         axes[1].set(ylabel="requests at once", yscale="log" if min(at_once) > 0 else "linear")
         axes[1].yaxis.set_major_formatter("{x:,g}")

@@ -281,15 +281,14 @@ class Config:
     def kv_dtype(self) -> tuple[str, str] | None:
         """The dtype that the checkpoint asks for its KV cache, and the field that does; None if it asks for none."""
         for part in (self.text, self.top):
-            quantization = part.get("quantization_config") or part.get("compression_config") or {}
+            quantization: Any = part.get("quantization_config") or part.get("compression_config") or {}
             if not isinstance(quantization, dict):
                 self.refuse(f"quantization_config must be an object, not {short(quantization)}")
             inner = quantization.get("quantization")
-            for fields in (quantization, inner if isinstance(inner, dict) else {}):
+            for asked in (quantization, inner if isinstance(inner, dict) else {}):
                 for field in ("kv_cache_scheme", "kv_cache_quant_algo"):
-                    if fields.get(field) is not None:
-                        where = f"quantization_config.{field}"
-                        return self._scheme(fields[field]), where
+                    if asked.get(field) is not None:
+                        return self._scheme(asked[field]), f"quantization_config.{field}"
             export = quantization.get("export")
             if isinstance(export, dict) and export.get("kv_cache_group"):
                 return self._quark(quantization, export["kv_cache_group"]), "quantization_config.export"
@@ -314,12 +313,14 @@ class Config:
     def _quark(quantization: dict[str, Any], group: object) -> str:
         """Return our dtype for the layers that Quark exports as the KV cache."""
         layers = quantization.get("layer_quant_config")
-        names = group if isinstance(group, list) and isinstance(layers, dict) else []
-        found = [
-            layer["output_tensors"].get("dtype")
-            for name in names
-            if isinstance(layer := layers.get(str(name)), dict) and isinstance(layer.get("output_tensors"), dict)
-        ]
+        if not isinstance(group, list) or not isinstance(layers, dict):
+            return short(group)
+        found = []
+        for name in group:
+            layer = layers.get(str(name))
+            outputs = layer.get("output_tensors") if isinstance(layer, dict) else None
+            if isinstance(outputs, dict):
+                found.append(outputs.get("dtype"))
         return "fp8" if found and set(map(str, found)) <= {"fp8_e4m3", "fp8_e5m2"} else short(found)
 
     @property

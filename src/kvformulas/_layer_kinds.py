@@ -291,8 +291,8 @@ class LayerKinds:
         if config.defaults.get("layer_pattern"):
             pattern = config.defaults["layer_pattern"]
             kinds = [LABELS[label] for label in pattern]
-            mixed = any(config.raw(field) is not None for field in RECURRENT_FIELDS)
-            if mixed or not set(kinds) <= {FULL, INDEXED}:
+            recurrent = any(config.raw(field) is not None for field in RECURRENT_FIELDS)
+            if recurrent or not set(kinds) <= {FULL, INDEXED}:
                 runs = ", ".join(f"{len(list(run))} {label}" for label, run in groupby(pattern))
                 config.notes.append(f"The file does not list the layers' kinds: {config.citation} repeats {runs}.")
             if config.says("attention_chunk_size"):  # null, or it would have decided

@@ -408,8 +408,8 @@ class _Reader(LayerKinds):
         elif config.has("cca_time0"):  # ZAYA's convolutions of queries and keys, and half of the last token's values
             width, dim = config.whole("cca_time0") + config.whole("cca_time1"), self._head_dim(0, sliding=False)
             kv_heads = self._kv_heads(0, sliding=False)
-            parts = ((config.whole("num_attention_heads"), dim), (kv_heads, dim))
-            states, convs = (), (Conv(parts, width - 2), Conv(((kv_heads, dim // 2),), 1))
+            mixed = Conv(((config.whole("num_attention_heads"), dim), (kv_heads, dim)), width - 2)
+            states, convs = (), (mixed, Conv(((kv_heads, dim // 2),), 1))
         elif config.family == "rwkv":
             width = config.whole("attention_hidden_size", absent=0, least=0) or config.whole("hidden_size")
             states = (State(width, 1, 3, "float32"),)  # numerator, denominator and maximum of each channel
