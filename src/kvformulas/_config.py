@@ -61,7 +61,7 @@ MORE_FAMILIES: dict[str, dict[str, Any]] = {
         name: {"class": "modeling_*.py in the model's repository", **HEADS_BY_WIDTH}
         for name in (
             "aquila", "arctic", "baichuan", "bailing_moe", "bailing_moe_v2", "btlm", "chatglm", "codeshell", "deci",
-            "decilm", "deepseek", "deepseek_ref", "dots_ocr", "exaone", "gpt_refact", "grok-1", "h2ovl_chat",
+            "decilm", "deepseek", "deepseek_ref", "dots_ocr", "ernie4_5_moe_vl", "exaone", "gpt_refact", "grok-1", "h2ovl_chat",
             "hf_olmo", "hunyuan", "internlm", "internlm2", "internlmxcomposer2", "jais", "kimi_k2", "llava_llama",
             "llava_mistral", "llava_qwen", "minicpm", "minicpmo", "minicpmv", "molmo", "orion", "phi-msft", "phi3_v",
             "phi3small", "phi4mm", "qwen", "RefinedWeb", "RefinedWebModel", "skywork", "stablelm_epoch", "telechat",
@@ -117,7 +117,7 @@ class Config:
         if isinstance(source, Mapping):
             self.name, self.top = "config", dict(source)
         else:
-            self.name, self.top, self.folder = _read(fspath(source))
+            self.name, self.top, self.folder = read_file(fspath(source))
         self.notes: list[str] = []
         self.model_type = str(self.top.get("model_type") or "unknown")
         self.text, self.family, self.nested = self._text_part()
@@ -334,7 +334,8 @@ class Config:
         return max((count for count in counts if type(count) is int), default=0)
 
 
-def _read(path: str) -> tuple[str, dict[str, Any], Path | None]:
+def read_file(path: str) -> tuple[str, dict[str, Any], Path | None]:
+    """Return a config.json's name and its fields, given it or its folder, and the folder where its weights may be."""
     file = Path(path)
     folder: Path | None = None
     if file.is_dir():

@@ -33,6 +33,7 @@ LETTERS = {"M": LINEAR, "*": FULL, "-": NONE, "E": NONE}
 # Each is a way of keeping more or other things than its fields say; none is guessed at.
 NOT_READ = {
     "n_recurrent_loops": "layers that run more than once keep a cache a run",
+    "total_ut_steps": "layers that run more than once keep a cache a run",
     "loop_num_passes": "layers that run more than once keep a cache a run",
     "loop_config": "layers that run more than once keep a cache a run",
     "num_layers_per_stack": "layers that run more than once keep a cache a run",
@@ -42,6 +43,7 @@ NOT_READ = {
     "n_shared_head": "its KV heads are shared by a rule of its own",
     "attn_mode": "the linear attentions of flash-linear-attention say too little of their states",
     "decay_low_rank_dim": "the states of RWKV-7 are not known",
+    "head_size_divisor": "the states of RWKV-5 and RWKV-6 are not known",
     "mb_per_layer": "its decoder shares the keys and values of one layer",
     "ssm_cfg": "the original Mamba files say too little; use the ones converted for transformers",
 }
