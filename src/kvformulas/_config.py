@@ -61,11 +61,11 @@ MORE_FAMILIES: dict[str, dict[str, Any]] = {
         name: {"class": "modeling_*.py in the model's repository", **HEADS_BY_WIDTH}
         for name in (
             "aquila", "arctic", "baichuan", "bailing_moe", "bailing_moe_v2", "btlm", "chatglm", "codeshell", "deci",
-            "decilm", "deepseek", "deepseek_ref", "dots_ocr", "ernie4_5_moe_vl", "exaone", "gpt_refact", "grok-1", "h2ovl_chat",
-            "hf_olmo", "hunyuan", "internlm", "internlm2", "internlmxcomposer2", "jais", "kimi_k2", "llava_llama",
-            "llava_mistral", "llava_qwen", "minicpm", "minicpmo", "minicpmv", "molmo", "orion", "phi-msft", "phi3_v",
-            "phi3small", "phi4mm", "qwen", "RefinedWeb", "RefinedWebModel", "skywork", "stablelm_epoch", "telechat",
-            "xverse", "Yi",
+            "decilm", "deepseek", "deepseek_ref", "dots_ocr", "ernie4_5_moe_vl", "exaone", "gpt_refact", "grok-1",
+            "h2ovl_chat", "hf_olmo", "hunyuan", "internlm", "internlm2", "internlmxcomposer2", "jais", "kimi_k2",
+            "llava_llama", "llava_mistral", "llava_qwen", "minicpm", "minicpmo", "minicpmv", "molmo", "orion",
+            "phi-msft", "phi3_v", "phi3small", "phi4mm", "qwen", "RefinedWeb", "RefinedWebModel", "skywork",
+            "stablelm_epoch", "telechat", "xverse", "Yi",
         )
     },
     **{
