@@ -117,7 +117,7 @@ LAYOUTS = {
     "llama-fp8-cache": [("full", 32, KV128)],
 }
 
-# The fields of more published files that decide the cache, and the groups.
+# More layouts: only the fields that decide the cache, as files of these families have them, and the groups.
 SHORT = {
     "llama-1": ({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32},
                 [("full", 32, kv(32, 128))]),  # from before GQA
