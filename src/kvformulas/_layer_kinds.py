@@ -66,7 +66,7 @@ class LayerKinds:
             config.refuse(f"architectures is {architectures}: an encoder keeps no KV cache")
         for field, why in NOT_READ.items():
             if config.raw(field) not in (None, 1, 0, []):
-                config.refuse(f"{field} = {config.raw(field)!r}: {why}")
+                config.refuse(f"{field} = {short(config.raw(field))}: {why}")
         self.n_layers = self._n_layers()
         self.explicit = True  # the file names the layers' kinds itself
         self.by_fields_alone = False  # nothing says that the layers are alike but that nothing says otherwise
@@ -100,7 +100,7 @@ class LayerKinds:
     def _window(self) -> int | None:
         """Return the sliding window, or None where there is none or it is switched off."""
         config = self.config
-        if config.get("use_sliding_window") is False or config.raw("swa") is False:
+        if config.flag("use_sliding_window") is False or config.flag("swa") is False:
             return None
         value = config.get("sliding_window")
         if value is None and config.get("local_attention") is not None:
@@ -119,10 +119,10 @@ class LayerKinds:
         if window is None and self.config.raw("block_configs") is None:  # whose windows are in the blocks
             off = {SLIDING: FULL, HYBRID_SLIDING: HYBRID}
             if any(kind in off for kind in kinds):
-                switched = self.config.get("use_sliding_window") is False or self.config.says("sliding_window")
+                switched = self.config.flag("use_sliding_window") is False or self.config.says("sliding_window")
                 if self.explicit and not switched:
                     self.config.missing("sliding_window", "layers slide")
-                if self.explicit and self.config.get("use_sliding_window") is not False:
+                if self.explicit and self.config.flag("use_sliding_window") is not False:
                     self.config.refuse("sliding_window must be a number, since layers slide")
                 kinds = [off.get(kind, kind) for kind in kinds]
                 self.config.notes.append("The sliding window is switched off: every layer keeps every token.")
@@ -269,7 +269,7 @@ class LayerKinds:
         chunk = config.get("attention_chunk_size")
         if chunk is not None:
             return self._chunked_kinds()
-        if config.raw("use_sliding_window") is True and config.raw("max_window_layers") is not None:
+        if config.flag("use_sliding_window") is True and config.raw("max_window_layers") is not None:
             if config.family == "qwen2_moe":
                 config.refuse("max_window_layers with use_sliding_window: say which layers slide, in layer_types")
             first = config.whole("max_window_layers", least=0)

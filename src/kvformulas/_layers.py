@@ -213,7 +213,7 @@ class _Reader(LayerKinds):
         elif kind == CHUNKED:
             name, window = CHUNKED, config.whole("attention_chunk_size")
         rank = self._dim(layer, "kv_lora_rank", sliding)
-        if rank is not None and config.raw("use_mla") is not False:
+        if rank is not None and config.flag("use_mla") is not False:
             rope = self._field(layer, "qk_rope_head_dim", sliding)
             if rope is None:
                 config.missing("qk_rope_head_dim", "kv_lora_rank is given")
@@ -222,7 +222,7 @@ class _Reader(LayerKinds):
         latent = next(
             (name for name in ("q_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim") if config.raw(name)), None
         )
-        if latent and config.raw("use_mla") is not False:
+        if latent and config.flag("use_mla") is not False:
             config.missing("kv_lora_rank", f"{latent} is given")
         heads = self._kv_heads(layer, sliding)
         k_dim = self._head_dim(layer, sliding)
@@ -329,7 +329,7 @@ class _Reader(LayerKinds):
 
     def _holds_index(self, layer: int, kind: str) -> bool:
         config = self.config
-        if config.raw("use_dsa") is False:
+        if config.flag("use_dsa") is False:
             return False
         if self._index_dim() is None:
             if config.raw("index_topk") is not None:
