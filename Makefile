@@ -4,10 +4,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.p*' -o -name '*.json')
 
-.PHONY: help demo test docs lint coverage accuracy mutate sanitize bench clean
+.PHONY: help demo test docs lint coverage accuracy mutate sanitize differential bench clean
 
 help:
-	@echo 'make demo      build, install and show the worked examples on a real model'
+	@echo 'make demo      build, install, plan a real model, and show the worked examples'
 	@echo 'make test      build, install and run the tests'
 	@echo 'make docs      build the documentation into docs/_build/html'
 	@echo 'make lint      ruff, cython-lint, mypy, sp-repo-review'
@@ -15,9 +15,12 @@ help:
 	@echo 'make accuracy  the error of every formula over a million points'
 	@echo 'make mutate    mutants of the kernels and of the oracle: do the tests notice?'
 	@echo 'make sanitize  UBSan, ASan, reference counts, the same bits from every compiler'
+	@echo 'make differential  the planner against the caches that transformers really builds'
 	@echo 'make bench     the speed table'
 
 demo: $(VENV)/.installed
+	$(BIN)/kvformulas plan examples/kv_plan/gemma-3-12b-it --context 32K --kv-memory 16GiB
+	@echo
 	$(BIN)/kvformulas tour
 
 test: $(VENV)/.installed-test
@@ -42,6 +45,9 @@ mutate: $(VENV)/.installed-test
 
 sanitize: $(VENV)/.installed-test
 	$(BIN)/python tools/sanitize.py
+
+differential: $(VENV)/.installed-test $(VENV)/.installed-differential
+	$(BIN)/python -m pytest tests/differential
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py --output docs/data

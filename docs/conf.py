@@ -30,6 +30,7 @@ exclude_patterns = ["_build", "_ext", "data"]
 nitpicky = True
 # An inventory of the standard library would need the network.
 nitpick_ignore = [("py:class", f"collections.abc.{name}") for name in ("Callable", "Iterable", "Mapping")]
+nitpick_ignore += [("py:class", name) for name in ("optional", "os.PathLike", "pathlib.Path")]
 add_function_parentheses = False
 toc_object_entries = False
 autodoc_member_order = "bysource"

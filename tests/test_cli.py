@@ -21,7 +21,7 @@ SCRIPT = [str(Path(sysconfig.get_path("scripts")) / "kvformulas")]
 QWEN3 = json.loads((files("kvformulas.data") / "qwen3-0.6b.json").read_text())
 USE = ("execute", "kv_cache", "kv_cache_utilization")
 MODULES = ", ".join(CONTRACT)
-COMMANDS = "modules, functions, show, execute, tour, speculate"
+COMMANDS = "modules, functions, show, execute, tour, plan, speculate"
 
 
 @pytest.fixture

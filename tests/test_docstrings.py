@@ -41,7 +41,22 @@ def test_siblings_exist(topic, formula):
         assert hasattr(importlib.import_module(f"kvformulas.{module or topic}"), name)
 
 
-@pytest.mark.parametrize("module", ["catalog", "runtime", "cli"])
+@pytest.mark.parametrize("name", ["read_model", "plan"])
+def test_the_planner_is_documented(name):
+    assert validate(f"kvformulas.plan.{name}")["errors"] == []
+    module = importlib.import_module("kvformulas.plan")
+    test = doctest.DocTestFinder(recurse=False).find(getattr(module, name), name, module)[0]
+    assert len(test.examples) >= 2
+    assert doctest.DocTestRunner().run(test).failed == 0
+
+
+@pytest.mark.parametrize("name", ["Model", "Plan", "GroupPlan", "Group", "State", "Conv"])
+def test_what_the_planner_returns_is_documented(name):
+    wanted = {code for code, _ in validate(f"kvformulas.plan.{name}")["errors"]}
+    assert wanted <= {"ES01", "SA01", "EX01"}  # a record needs neither a story nor an example
+
+
+@pytest.mark.parametrize("module", ["catalog", "runtime", "cli", "plan"])
 def test_python_modules_are_documented(module):
     loaded = importlib.import_module(f"kvformulas.{module}")
     assert loaded.__doc__

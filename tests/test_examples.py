@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
-NAMES = ["cython_loop", "decode_step", "scipy_quad", "cpp_addresses", "numba_address", "ctypes_call"]
+NAMES = ["cython_loop", "decode_step", "scipy_quad", "cpp_addresses", "numba_address", "ctypes_call", "kv_plan"]
 PACKED = {"x86_64": r"\sv?(\w+)pd\s", "aarch64": r"\sf(\w+)\s+v\d+\.2d"}
 pytestmark = pytest.mark.checkout
 

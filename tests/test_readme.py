@@ -34,6 +34,7 @@ def test_cython_example(tmp_path):
 
 @pytest.mark.parametrize("block", blocks("console"))
 def test_shell_examples(block, tmp_path):
+    shutil.copytree(ROOT / "examples" / "kv_plan", tmp_path / "examples" / "kv_plan")
     for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
         program, *arguments = shlex.split(command, comments=True)
         if program == "kvformulas":
@@ -59,5 +60,5 @@ def test_make_demo_on_a_fresh_copy(tmp_path):
     command = ["make", "demo", f"PYTHON={sys._base_executable}"]
     run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stdout + run.stderr
-    for figure in ("8 MiB", "224 MiB", "128", "129", "67"):
+    for figure in ("2,483,027,968", "5,172,625,408", "12,884,901,888", "8 MiB", "224 MiB", "128", "129", "67"):
         assert figure in run.stdout

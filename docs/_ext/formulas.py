@@ -381,6 +381,11 @@ def memory_products(_environment, _argument):
     return table(["formula", "arguments", "value", "what it is the size of"], rows)
 
 
+def plan_plot(_environment, _argument):
+    """Show the plot of the planner's guide."""
+    return plots.plan_plot(PLOTS)
+
+
 DIRECTIVES = (
     topic_table,
     topic_list,
@@ -388,6 +393,7 @@ DIRECTIVES = (
     question_index,
     argument_index,
     paper_index,
+    plan_plot,
     formula_count,
     memory_products,
 )

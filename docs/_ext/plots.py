@@ -5,6 +5,7 @@ A function of a formula's name draws its plot and returns the caption.
 
 import io
 import math
+from pathlib import Path
 
 import matplotlib as mpl
 import numpy as np
@@ -13,6 +14,11 @@ from matplotlib.figure import Figure
 from rst import directive
 
 import kvformulas
+from kvformulas._cli_plan import draw
+from kvformulas.plan import plan, read_model
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kv_plan" / "gemma-3-12b-it"
+EXAMPLE_OPTIONS = {"context": 32768, "kv_memory": 16 << 30}
 
 LIGHT = ["#1f2328", "#d0d5db", "#0b62c4", "#c2410c", "#15803d", "#9333ea"]
 DARK = ["#dfe3e8", "#454b54", "#63a9ff", "#ff9b5e", "#5fd38a", "#c99bff"]
@@ -240,7 +246,7 @@ STYLE = {
 
 
 def figure(name, folder):
-    """Draw the plot of a formula into a folder of that of its page; return what shows it, or nothing."""
+    """Draw the plot of a formula into the folder of plots; return what shows it, or nothing."""
     if name not in PLOTS:
         return ""
     with mpl.rc_context(STYLE):
@@ -248,6 +254,25 @@ def figure(name, folder):
         axes = drawing.subplots()
         caption = PLOTS[name](axes)
         axes.legend()
+        return _shown(drawing, name, folder, caption)
+
+
+def plan_plot(folder):
+    """Draw what ``kvformulas plan --plot`` draws of the guide's example."""
+    model = read_model(EXAMPLE)
+    made = plan(model, **EXAMPLE_OPTIONS)
+    caption = (
+        f"Gemma-3-12b in {EXAMPLE_OPTIONS['kv_memory'] >> 30} GiB, as ``--plot`` draws it; the grey line is at "
+        f"{made.context:,} tokens. What fits falls fast until the windows are full, and then in proportion to the full "
+        "layers alone."
+    )
+    with mpl.rc_context(STYLE):
+        return _shown(draw(model, made, EXAMPLE_OPTIONS), "plan", folder, caption)
+
+
+def _shown(drawing, name, folder, caption):
+    """Write a drawing in light and in dark, and return what shows it."""
+    with mpl.rc_context(STYLE):
         light = io.StringIO()
         drawing.savefig(light, format="svg", transparent=True, metadata={"Date": None})
     dark = light.getvalue()
@@ -258,6 +283,8 @@ def figure(name, folder):
         file = folder / f"{name}-{theme}.svg"
         if not file.exists() or file.read_text(encoding="utf-8") != svg:
             file.write_text(svg, encoding="utf-8")
-        alt = f"Plot of {name}. {caption}"
-        blocks.append(directive("image", f"{folder.name}/{file.name}", class_=f"plot only-{theme}", alt=alt))
+        alt = f"Plot of {name}. {caption}".replace("``", "")
+        blocks.append(
+            directive("image", f"/{folder.parent.name}/{folder.name}/{file.name}", class_=f"plot only-{theme}", alt=alt)
+        )
     return "\n\n".join([*blocks, directive("rst-class", "caption"), caption])

@@ -14,19 +14,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from importlib.resources import files
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from kvformulas import catalog, runtime
+from kvformulas._cli_plan import plan
 from kvformulas._cli_speculate import speculate
 from kvformulas._output import BadInput, fit, print_json, print_text, short
 
 __all__ = ["main"]
 
 WIDTH, TOUR_WIDTH = 80, 120
-CONFIG_LIMIT = 1 << 24  # bytes; what is larger is no config.json, and a device may have no end
 FIELD_LIMIT = 1_000_000
 BATCH_SIZE, SEQ_LEN, DTYPE_BYTES, BLOCK_SIZE = 1, 2048, 2, 16
 
@@ -148,6 +147,7 @@ def tour(config: str | None, as_json: bool) -> None:
     print_text("\n" + _table(("formula", "arguments", "value", "what it says"), table, TOUR_WIDTH))
 
 
+cli.add_command(plan)
 cli.add_command(speculate)
 
 
@@ -306,30 +306,16 @@ def _binary(size: float) -> str:
 
 
 def _model(config: str | None) -> Model:
-    if config is None:
-        name = "Qwen3-0.6B"
-        data = (files("kvformulas.data") / "qwen3-0.6b.json").read_bytes()
-    else:
-        path = Path(config)
-        if path.is_dir():
-            path /= "config.json"
-        name = str(path)
-        try:
-            with path.open("rb") as file:
-                data = file.read(CONFIG_LIMIT + 1)
-        except (OSError, ValueError) as error:
-            reason = error.strerror if isinstance(error, OSError) else error
-            raise BadInput(f"CONFIG must be a config.json or a folder with one: {name!r}: {reason}") from None
-    if len(data) > CONFIG_LIMIT:
-        raise BadInput(f"{name!r} must be a config.json, not a file of more than {CONFIG_LIMIT >> 20} MiB")
+    from kvformulas._config import ConfigError, as_object, read_file
+
     try:
-        fields = json.loads(data.decode("utf-8-sig"))
-    except UnicodeDecodeError:
-        raise BadInput(f"{name!r} must hold JSON, not binary data") from None
-    except (ValueError, RecursionError) as error:
-        raise BadInput(f"{name!r} must hold JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise BadInput(f"{name!r} must hold a JSON object, not {type(fields).__name__}")
+        if config is None:
+            name = "Qwen3-0.6B"
+            fields = as_object(name, (files("kvformulas.data") / "qwen3-0.6b.json").read_bytes())
+        else:
+            name, fields, _ = read_file(config)
+    except ConfigError as error:
+        raise BadInput(str(error)) from None
 
     def whole(field: str) -> int:
         if field not in fields:
