@@ -20,6 +20,7 @@ SCRIPT = [str(Path(sysconfig.get_path("scripts")) / "kvformulas")]
 QWEN3 = json.loads((files("kvformulas.data") / "qwen3-0.6b.json").read_text())
 USE = ("execute", "kv_cache", "kv_cache_utilization")
 MODULES = ", ".join(CONTRACT)
+COMMANDS = "modules, functions, show, execute, tour, replay"
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ def test_help_and_version(run):
     assert run("--version") == f"kvformulas {version('kvformulas')}\n"
     assert run().startswith("Usage: kvformulas [OPTIONS] ")
     assert run() == run("--help")
-    for command in ("modules", "functions", "show", "execute", "tour"):
+    for command in COMMANDS.split(", "):
         assert f"  {command} " in run()
         assert "--json" in run(command, "--help")
 
@@ -197,8 +198,8 @@ NO_JSON = "--args-json must be a JSON array or object, not"
 @pytest.mark.parametrize(
     ("args", "line"),
     [
-        (("frobnicate",), "command must be one of modules, functions, show, execute, tour, not 'frobnicate'"),
-        (("",), "command must be one of modules, functions, show, execute, tour, not ''"),
+        (("frobnicate",), f"command must be one of {COMMANDS}, not 'frobnicate'"),
+        (("",), f"command must be one of {COMMANDS}, not ''"),
         (("--frobnicate",), "there is no option --frobnicate; see kvformulas --help"),
         (("modules", "-x"), "there is no option -x; see kvformulas modules --help"),
         (("modules", "kv_cache"), "Got unexpected extra argument (kv_cache); see kvformulas modules --help"),
@@ -426,7 +427,7 @@ def test_an_interrupt_is_silent(capsys):
 def test_it_starts_without_what_it_may_not_need():
     code = (
         "import sys; from kvformulas.cli import main; main(['execute', 'kv_cache', 'kv_cache_utilization', '1', '2'])\n"
-        "print({'docstring_parser', 'pylatexenc', 'tabulate', 'numpy'} & set(sys.modules))"
+        "print({'docstring_parser', 'pylatexenc', 'tabulate', 'numpy', 'kvformulas.replay'} & set(sys.modules))"
     )
     assert start([sys.executable, "-c", code]).stdout == "0.5\nset()\n"
 

@@ -41,7 +41,7 @@ def test_siblings_exist(topic, formula):
         assert hasattr(importlib.import_module(f"kvformulas.{module or topic}"), name)
 
 
-@pytest.mark.parametrize("module", ["catalog", "runtime", "cli"])
+@pytest.mark.parametrize("module", ["catalog", "replay", "runtime", "cli"])
 def test_python_modules_are_documented(module):
     loaded = importlib.import_module(f"kvformulas.{module}")
     assert loaded.__doc__

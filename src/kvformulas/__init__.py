@@ -107,7 +107,7 @@ _FORMULAS = {
         "concurrency",
     ),
 }
-_MODULES = (*_FORMULAS, "capi", "catalog", "cli", "runtime", "ufuncs")
+_MODULES = (*_FORMULAS, "capi", "catalog", "cli", "replay", "runtime", "ufuncs")
 _TOPIC_OF = {name: topic for topic, names in _FORMULAS.items() for name in names}
 
 __all__ = ["__version__", *_FORMULAS, *_TOPIC_OF]  # noqa: PLE0604

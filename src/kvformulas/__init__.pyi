@@ -9,6 +9,7 @@ from kvformulas import generation_loop as generation_loop
 from kvformulas import kv_cache as kv_cache
 from kvformulas import llm_sampling as llm_sampling
 from kvformulas import paged_kv_cache as paged_kv_cache
+from kvformulas import replay as replay
 from kvformulas import runtime as runtime
 from kvformulas import speculative_decoding as speculative_decoding
 from kvformulas import ufuncs as ufuncs

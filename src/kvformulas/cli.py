@@ -22,6 +22,7 @@ from typing import Any, TypeVar
 import click
 
 from kvformulas import catalog, runtime
+from kvformulas._cli_replay import replay
 
 __all__ = ["main"]
 
@@ -152,6 +153,9 @@ def tour(config: str | None, as_json: bool) -> None:
     _print(model.text)
     table = [(row.formula, row.arguments, row.text, row.says) for row in rows]
     _print("\n" + _table(("formula", "arguments", "value", "what it says"), table, TOUR_WIDTH))
+
+
+cli.add_command(replay)
 
 
 def main(args: Sequence[str] | None = None) -> int:
