@@ -14,7 +14,18 @@ import coverage
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-TESTS = ["arguments", "catalog", "cli", "import", "inventory", "runtime", "vectors", "worked_examples"]
+TESTS = [
+    "arguments",
+    "catalog",
+    "cli",
+    "import",
+    "inventory",
+    "replay",
+    "replay_model",
+    "runtime",
+    "vectors",
+    "worked_examples",
+]
 WANTED = 98.0
 
 
