@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.p*' -o -name '*.json')
 
-.PHONY: help demo test docs lint coverage accuracy mutate sanitize bench clean
+.PHONY: help demo test docs lint coverage accuracy mutate sanitize bench bench-replay clean
 
 help:
 	@echo 'make demo      build, install and show the worked examples on a real model'
@@ -16,6 +16,7 @@ help:
 	@echo 'make mutate    mutants of the kernels and of the oracle: do the tests notice?'
 	@echo 'make sanitize  UBSan, ASan, reference counts, the same bits from every compiler'
 	@echo 'make bench     the speed table'
+	@echo 'make bench-replay TRACE=FILE   what a whole trace gives, and how fast: see the guide to the replay'
 
 demo: $(VENV)/.installed
 	$(BIN)/kvformulas tour
@@ -45,6 +46,11 @@ sanitize: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py --output docs/data
+
+bench-replay: $(VENV)/.installed-bench
+	$(BIN)/kvformulas replay "$(TRACE)" --capacity 300,1000,3000,10000,30000,100000 --json > $(VENV)/replay.json
+	mv $(VENV)/replay.json docs/data
+	$(BIN)/python benchmarks/replay.py "$(TRACE)" --output docs/data
 
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
