@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 SOURCES := pyproject.toml setup.py $(shell find src -name '*.p*' -o -name '*.json')
 
-.PHONY: help demo test docs lint coverage accuracy mutate sanitize differential bench clean
+.PHONY: help demo test docs lint coverage accuracy mutate sanitize differential bench bench-replay clean
 
 help:
 	@echo 'make demo      build, install, plan a real model, and show the worked examples'
@@ -17,6 +17,7 @@ help:
 	@echo 'make sanitize  UBSan, ASan, reference counts, the same bits from every compiler'
 	@echo 'make differential  the planner against the caches that transformers really builds'
 	@echo 'make bench     the speed table'
+	@echo 'make bench-replay TRACE=FILE   what a whole trace gives, and how fast: see the guide to the replay'
 
 demo: $(VENV)/.installed
 	$(BIN)/kvformulas plan examples/kv_plan/gemma-3-12b-it --context 32K --kv-memory 16GiB
@@ -51,6 +52,11 @@ differential: $(VENV)/.installed-test $(VENV)/.installed-differential
 
 bench: $(VENV)/.installed-bench
 	$(BIN)/python benchmarks/run.py --output docs/data
+
+bench-replay: $(VENV)/.installed-bench
+	$(BIN)/kvformulas replay "$(TRACE)" --capacity 300,1000,3000,10000,30000,100000 --json > $(VENV)/replay.json
+	mv $(VENV)/replay.json docs/data
+	$(BIN)/python benchmarks/replay.py "$(TRACE)" --output docs/data
 
 $(VENV)/.installed: $(SOURCES)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)

@@ -21,7 +21,7 @@ SCRIPT = [str(Path(sysconfig.get_path("scripts")) / "kvformulas")]
 QWEN3 = json.loads((files("kvformulas.data") / "qwen3-0.6b.json").read_text())
 USE = ("execute", "kv_cache", "kv_cache_utilization")
 MODULES = ", ".join(CONTRACT)
-COMMANDS = "modules, functions, show, execute, tour, plan, speculate"
+COMMANDS = "modules, functions, show, execute, tour, plan, replay, speculate"
 
 
 @pytest.fixture
@@ -428,7 +428,7 @@ def test_an_interrupt_is_silent(capsys):
 def test_it_starts_without_what_it_may_not_need():
     code = (
         "import sys; from kvformulas.cli import main; main(['execute', 'kv_cache', 'kv_cache_utilization', '1', '2'])\n"
-        "print({'docstring_parser', 'pylatexenc', 'tabulate', 'numpy'} & set(sys.modules))"
+        "print({'docstring_parser', 'pylatexenc', 'tabulate', 'numpy', 'kvformulas.replay'} & set(sys.modules))"
     )
     assert start([sys.executable, "-c", code]).stdout == "0.5\nset()\n"
 

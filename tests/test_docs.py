@@ -228,11 +228,12 @@ def test_every_page_is_sound_on_a_phone_and_on_a_desktop(site, pages, tab):
     assert drawn >= len(FORMULAS)
 
 
+@pytest.mark.parametrize("name", ["formulas/draft_model_speedup", "guides/replay"])
 @pytest.mark.parametrize("theme", ["light", "dark"])
-def test_plots_suit_the_theme(site, browser, theme):
+def test_plots_suit_the_theme(site, browser, theme, name):
     context = browser.new_context(color_scheme=theme)
     page = context.new_page()
-    page.goto((site / "formulas" / "draft_model_speedup.html").as_uri())
+    page.goto((site / f"{name}.html").as_uri())
     page.wait_for_load_state()
     assert page.evaluate(PLOTS) == [[theme, True]]
     context.close()

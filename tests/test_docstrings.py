@@ -56,7 +56,7 @@ def test_what_the_planner_returns_is_documented(name):
     assert wanted <= {"ES01", "SA01", "EX01"}  # a record needs neither a story nor an example
 
 
-@pytest.mark.parametrize("module", ["catalog", "runtime", "cli", "plan"])
+@pytest.mark.parametrize("module", ["catalog", "runtime", "cli", "plan", "replay"])
 def test_python_modules_are_documented(module):
     loaded = importlib.import_module(f"kvformulas.{module}")
     assert loaded.__doc__

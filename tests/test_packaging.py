@@ -19,6 +19,7 @@ SHIPPED = {
     "kvformulas/__init__.pyi",
     "kvformulas/__init__.pxd",
     "kvformulas/_real.pxd",
+    "kvformulas/_replay.pyi",
     "kvformulas/kernels/__init__.pxd",
     "kvformulas/kernels/rules.pxd",
     "kvformulas/data/config_defaults.json",

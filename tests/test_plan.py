@@ -424,11 +424,6 @@ def test_a_refusal_says_what_to_pass_and_it_works(refuse, run, tmp_path, monkeyp
     assert json.loads(out)["next_token_bytes"] == 131_072
 
 
-def test_a_plot_needs_matplotlib_and_says_so(refuse, monkeypatch, tmp_path):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    assert refuse(path(LLAMA), "--plot", str(tmp_path / "x.png")) == "--plot needs matplotlib: install kvformulas[plot]"
-
-
 def test_a_plot_draws_three_answers_and_what_fits():
     model, options = MODELS[GEMMA3], {"kv_memory": 16 * GIB}
     memory, fits = draw(model, planned(GEMMA3, **options), options).axes
@@ -441,22 +436,11 @@ def test_a_plot_draws_three_answers_and_what_fits():
     assert len(draw(model, planned(GEMMA3), {}).axes) == 1
 
 
-def test_a_plot_is_a_file_of_the_kind_that_its_name_says(run, tmp_path):
-    for name, begin in (("x.png", b"\x89PNG"), ("x.svg", b"<?xml"), ("x", b"\x89PNG")):
+def test_a_plot_is_a_file_of_the_kind_that_its_name_says(run, refuse, tmp_path):
+    for name, begin in (("x.png", b"\x89PNG"), ("x.svg", b"<?xml")):
         run(path(GEMMA3), "--kv-memory", "0", "--plot", str(tmp_path / name))
         assert (tmp_path / name).read_bytes().startswith(begin)
-
-
-def test_a_plot_that_cannot_be_written_is_one_line_and_no_file(refuse, tmp_path):
-    for name, says in (
-        ("x.xyz", "Format 'xyz' is not supported"),
-        ("nowhere/x.png", "No such file or directory"),
-        (".", "Is a directory"),
-    ):
-        assert f"--plot cannot write {str(tmp_path / name)!r}: {says}" in refuse(
-            path(LLAMA), "--plot", str(tmp_path / name)
-        )
-    assert not list(tmp_path.iterdir())
+    assert refuse(path(LLAMA), "--plot", "x").startswith("--plot must name a file that ends in ")
 
 
 # Imports

@@ -13,6 +13,7 @@ from build_ext import build
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text()
+MOONCAKE = ROOT / "tests" / "data" / "mooncake_conversation_1000.jsonl"
 pytestmark = pytest.mark.checkout
 
 
@@ -35,6 +36,7 @@ def test_cython_example(tmp_path):
 @pytest.mark.parametrize("block", blocks("console"))
 def test_shell_examples(block, tmp_path):
     shutil.copytree(ROOT / "examples" / "kv_plan", tmp_path / "examples" / "kv_plan")
+    shutil.copy(MOONCAKE, tmp_path / "trace.jsonl")
     for command, printed in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
         program, *arguments = shlex.split(command, comments=True)
         if program == "kvformulas":

@@ -1,5 +1,6 @@
 # The command speculate: what it says is what the formulas say, its counters fit together, and bad ones are refused.
 import json
+import sys
 
 import pytest
 
@@ -134,6 +135,12 @@ def test_a_plot_that_cannot_be_written_leaves_the_old_one(refuse, tmp_path, monk
     assert line == f"--plot must name a file that can be written, not {str(file)!r}: No space left on device"
     assert file.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_plot_needs_matplotlib_and_says_so(refuse, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    line = '--plot needs matplotlib: pip install "kvformulas[plot]"'
+    assert refuse(*COUNTS, *COST, "--plot", "x.png") == line
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import sys
 
 from conftest import CONTRACT
 
-COMPILED = [f"kvformulas.{name}" for name in (*CONTRACT, "capi", "ufuncs")]
+COMPILED = [f"kvformulas.{name}" for name in (*CONTRACT, "_replay", "capi", "ufuncs")]
 
 USER_CODE = """\
 from fractions import Fraction

@@ -1,9 +1,10 @@
-"""What sanitize.py runs in a process of its own: every kernel and wrapper over hostile doubles, and very many calls."""
+"""What sanitize.py runs in a process of its own: hostile doubles and odd traces through everything, very many calls."""
 
 import ctypes
 import gc
 import inspect
 import os
+import random
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -120,6 +121,26 @@ def over_wrappers(every: str) -> str:
     return f"{total} calls of the wrappers, and every kind of failing call"
 
 
+def over_replay(every: str) -> str:
+    import traces
+    from kvformulas.replay import POLICIES, TraceError, read_trace, replay
+
+    source = random.Random(0)
+    replay(read_trace(traces.MOONCAKE), POLICIES, (0, 1, 10, 100, 1000, 10**6), threads=2)
+    odd = 2000 // int(every)
+    for _ in range(odd):
+        rows = [traces.row(source.choices(range(10), k=source.randrange(6))) for _ in range(20)]
+        replay(traces.read("\n".join(rows).encode()), POLICIES, range(12), threads=1)
+    lines = traces.MOONCAKE.read_bytes().splitlines()
+    refused = 0
+    for _ in range(10 * odd):
+        try:
+            traces.read(traces.mutate(source, source.choice(lines)))
+        except TraceError:
+            refused += 1
+    return f"{odd} odd traces replayed, {refused} of {10 * odd} damaged rows refused"
+
+
 def resident() -> int:
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
 
@@ -180,4 +201,4 @@ def memory(count: str) -> str:
 
 if __name__ == "__main__":
     what, *rest = sys.argv[1:]
-    print({"kernels": over_kernels, "wrappers": over_wrappers, "memory": memory}[what](*rest))
+    print({"kernels": over_kernels, "wrappers": over_wrappers, "memory": memory, "replay": over_replay}[what](*rest))

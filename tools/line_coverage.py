@@ -15,8 +15,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = [
-    "arguments", "catalog", "cli", "config_layouts", "import", "inventory", "plan", "runtime", "vectors",
-    "worked_examples",
+    "arguments", "catalog", "cli", "config_layouts", "import", "inventory", "plan", "replay", "replay_model",
+    "runtime", "speculate", "vectors", "worked_examples",
 ]  # fmt: skip
 WANTED = 98.0
 

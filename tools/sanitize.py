@@ -31,7 +31,7 @@ UNDEFINED = (
     "-g",
 )
 ADDRESS = ("-fsanitize=address", "-fno-omit-frame-pointer", "-g")
-MODULES = (*CONTRACT, "capi")  # all that exercise.py runs
+MODULES = (*CONTRACT, "_replay", "capi")  # all that exercise.py runs
 FORMULAS = {name: arguments for names in CONTRACT.values() for name, arguments in names.items()}
 
 # The first is what the others are compared with.
@@ -123,14 +123,12 @@ def ubsan(builds: Builds, every: int) -> str:
 
 def asan(builds: Builds, every: int) -> str:
     home = builds.package("asan", ["-O0", *ADDRESS, *UNDEFINED, *FLAGS])
-    return child(
-        home,
-        "wrappers",
-        str(every),
-        LD_PRELOAD=runtime_library("libasan.so"),
-        PYTHONMALLOC="malloc",  # each object in a block of its own, which ASan can watch
-        ASAN_OPTIONS="detect_leaks=0",  # CPython leaks on exit by design; the memory check looks for ours
-    )
+    environment = {
+        "LD_PRELOAD": runtime_library("libasan.so"),
+        "PYTHONMALLOC": "malloc",  # each object in a block of its own, which ASan can watch
+        "ASAN_OPTIONS": "detect_leaks=0",  # CPython leaks on exit by design; the memory check looks for ours
+    }
+    return "; ".join(child(home, what, str(every), **environment) for what in ("wrappers", "replay"))
 
 
 def memory(builds: Builds, calls: int) -> str:

@@ -1,4 +1,4 @@
-"""The measured figures: whatever docs/data holds, which tools/accuracy.py, tools/mutate.py and benchmarks/run.py write.
+"""The measured figures: whatever docs/data holds, which tools, benchmarks and the replay write.
 
 A page builds without them, and then names the command that measures them.
 """
@@ -7,10 +7,18 @@ import json
 import re
 from pathlib import Path
 
+import plots
 from rst import bullets, formula, table
 
 DATA = Path(__file__).parents[1] / "data"
-COMMANDS = {"accuracy": "make accuracy", "mutation": "make mutate", "benchmarks": "make bench"}
+REPLAY = "make bench-replay TRACE=FILE"
+COMMANDS = {
+    "accuracy": "make accuracy",
+    "mutation": "make mutate",
+    "benchmarks": "make bench",
+    "benchmarks_replay": REPLAY,
+    "replay": REPLAY,
+}
 
 
 def load(name):
@@ -145,22 +153,63 @@ def benchmark_table(_environment, section):
     return table([*labels, *names], cells, class_=f"figures labels-{len(labels)}")
 
 
-def benchmark_targets(_environment, _argument):
-    data = load("benchmarks")
-    if data is None:
-        return missing("benchmarks")
+def targets(data):
     verdict = {True: "met", False: "**missed**", None: "not measured"}
     rows = [(text(target["text"]), text(target["measured"]), verdict[target["met"]]) for target in data["targets"]]
     return table(["target", "measured", ""], rows)
+
+
+def machine(data):
+    return bullets([f"{name}: {value}" for name, value in data["machine"].items()])
+
+
+def benchmark_targets(_environment, _argument):
+    data = load("benchmarks")
+    return missing("benchmarks") if data is None else targets(data)
 
 
 def benchmark_method(_environment, _argument):
     data = load("benchmarks")
     if data is None:
         return missing("benchmarks")
-    facts = [f"{name}: {value}" for name, value in data["machine"].items()]
     size = f"Installed, the package takes {data['installed_bytes']:,} bytes; as a wheel {data['wheel_bytes']:,}."
-    return f"{data['method']}\n\n{bullets(facts)}\n\n{size}"
+    return f"{data['method']}\n\n{machine(data)}\n\n{size}"
+
+
+def benchmark_replay(_environment, _argument):
+    data = load("benchmarks_replay")
+    if data is None:
+        return missing("benchmarks_replay")
+    parts = [data["method"], targets(data)]
+    for race in data["races"]:
+        rows = [[name, "1" if name == "kvformulas" else spread(ratio)] for name, ratio in race["ratios"].items()]
+        header = ["", "times as long"]
+        if race["memory"]:
+            header.append("peak memory")
+            rows = [[*row, f"{race['memory'][row[0]] / 2**20:,.0f} MiB"] for row in rows]
+        parts += [f"**{race['title']}.** {race['note']}", table(header, rows)]
+    return "\n\n".join([*parts, f"**Two threads.** {data['two_threads']['text']}", machine(data)])
+
+
+# The replay
+
+
+def replay_plot(_environment, _argument):
+    if load("replay") is None:
+        return missing("replay")
+    return plots.figure("replay", plots.DOCS / "formulas" / "plots")
+
+
+def replay_table(_environment, _argument):
+    """Return the share of prompt tokens reused: a row a capacity, a column a policy."""
+    data = load("replay")
+    if data is None:
+        return missing("replay")
+    shares = {(r["capacity_blocks"], r["policy"]): f"{r['token_hit_ratio']:.2%}" for r in data["results"]}
+    capacities, policies = (list(dict.fromkeys(keys)) for keys in zip(*shares, strict=True))
+    rows = [(f"{capacity:,}", *(shares[capacity, policy] for policy in policies)) for capacity in capacities]
+    rows.append(("no limit", *[f"{data['ceiling']['token_hit_ratio']:.2%}"] * len(policies)))
+    return table(["blocks", *policies], rows, class_="figures labels-1")
 
 
 DIRECTIVES = (
@@ -170,4 +219,7 @@ DIRECTIVES = (
     benchmark_table,
     benchmark_targets,
     benchmark_method,
+    benchmark_replay,
+    replay_plot,
+    replay_table,
 )

@@ -1,9 +1,10 @@
 """Curves of the formulas for which a curve says more than words, in colours for light and for dark pages.
 
-A function of a formula's name draws its plot and returns the caption.
+A function of a formula's name draws its plot and returns the caption; that of the replay draws what docs/data holds.
 """
 
 import io
+import json
 import math
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from kvformulas.plan import plan, read_model
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kv_plan" / "gemma-3-12b-it"
 EXAMPLE_OPTIONS = {"context": 32768, "kv_memory": 16 << 30}
 
+DOCS = Path(__file__).parents[1]
 LIGHT = ["#1f2328", "#d0d5db", "#0b62c4", "#c2410c", "#15803d", "#9333ea"]
 DARK = ["#dfe3e8", "#454b54", "#63a9ff", "#ff9b5e", "#5fd38a", "#c99bff"]
 INK, GRID, *CURVES = LIGHT
@@ -202,6 +204,23 @@ def decode_throughput_tokens(axes):
     return "A batch twice as large pays as long as its step takes less than twice the time."
 
 
+def replay(axes):
+    data = json.loads((DOCS / "data" / "replay.json").read_text(encoding="utf-8"))
+    policies = dict.fromkeys(result["policy"] for result in data["results"])
+    # Hollow and dotted, so that a curve on top of another hides nothing.
+    for policy, style in zip(policies, ("o-", "s:", "D-.", "^--"), strict=True):
+        points = [(r["capacity_blocks"], 100 * r["token_hit_ratio"]) for r in data["results"] if r["policy"] == policy]
+        axes.plot(*zip(*points, strict=True), style, fillstyle="none", ms=7, label=policy)
+    ceiling = 100 * data["ceiling"]["token_hit_ratio"]
+    axes.axhline(ceiling, ls="--", color=INK, lw=1, label="no limit")
+    axes.set(xlabel="capacity [blocks of 512 tokens]", ylabel="prompt tokens reused [%]", xscale="log", ylim=(0, None))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    return (
+        f"{data['requests']:,} requests with {data['block_accesses']:,} block accesses. Without a limit "
+        f"{ceiling:.1f} % of the prompt tokens are reused."
+    )
+
+
 PLOTS = {
     make.__name__: make
     for make in (
@@ -226,6 +245,7 @@ PLOTS = {
         admission_control_accept,
         preemption_score,
         decode_throughput_tokens,
+        replay,
     )
 }
 
@@ -246,7 +266,7 @@ STYLE = {
 
 
 def figure(name, folder):
-    """Draw the plot of a formula into the folder of plots; return what shows it, or nothing."""
+    """Draw a plot into a folder of docs; return what shows it, or nothing where there is none of that name."""
     if name not in PLOTS:
         return ""
     with mpl.rc_context(STYLE):
@@ -284,7 +304,5 @@ def _shown(drawing, name, folder, caption):
         if not file.exists() or file.read_text(encoding="utf-8") != svg:
             file.write_text(svg, encoding="utf-8")
         alt = f"Plot of {name}. {caption}".replace("``", "")
-        blocks.append(
-            directive("image", f"/{folder.parent.name}/{folder.name}/{file.name}", class_=f"plot only-{theme}", alt=alt)
-        )
+        blocks.append(directive("image", f"/{file.relative_to(DOCS).as_posix()}", class_=f"plot only-{theme}", alt=alt))
     return "\n\n".join([*blocks, directive("rst-class", "caption"), caption])

@@ -140,7 +140,7 @@ _FORMULAS = {
         "longrope_attention_factor",
     ),
 }
-_MODULES = (*_FORMULAS, "capi", "catalog", "cli", "plan", "runtime", "ufuncs")
+_MODULES = (*_FORMULAS, "capi", "catalog", "cli", "plan", "replay", "runtime", "ufuncs")
 _TOPIC_OF = {name: topic for topic, names in _FORMULAS.items() for name in names}
 
 __all__ = ["__version__", *_FORMULAS, *_TOPIC_OF]  # noqa: PLE0604

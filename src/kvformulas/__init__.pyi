@@ -9,8 +9,9 @@ from kvformulas import generation_loop as generation_loop
 from kvformulas import kv_cache as kv_cache
 from kvformulas import llm_sampling as llm_sampling
 from kvformulas import paged_kv_cache as paged_kv_cache
-from kvformulas import rope_scaling as rope_scaling
 from kvformulas import plan as plan
+from kvformulas import replay as replay
+from kvformulas import rope_scaling as rope_scaling
 from kvformulas import runtime as runtime
 from kvformulas import sampling_rules as sampling_rules
 from kvformulas import speculation_analysis as speculation_analysis

@@ -1,16 +1,16 @@
 """The ``kvformulas plan`` command: from a model folder to how much KV cache a request takes and how many fit."""
 
-import io
 import json
 import re
 import textwrap
 from collections.abc import Sequence
 from fractions import Fraction
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from kvformulas._output import BadInput, check_plot, print_text, save_plot
 
 if TYPE_CHECKING:
     from kvformulas.plan import Group, GroupPlan, Model, Plan
@@ -22,12 +22,6 @@ TOKEN_SUFFIXES = {"": 1, "k": 1000, "K": 1 << 10, "m": 10**6, "M": 1 << 20}  # a
 NUMBER = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)", re.ASCII)
 PLOT_POINTS = 200
 NOTES_WIDTH = 88
-
-
-class Refused(click.ClickException):
-    """What the user gave is wrong; the message is one line."""
-
-    exit_code = 2
 
 
 class Amount(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # generic since click 8.4
@@ -46,10 +40,10 @@ class Amount(click.ParamType):  # type: ignore[type-arg, unused-ignore]  # gener
         if found is None or found[2] not in self.suffixes:
             known = ", ".join(filter(None, self.suffixes))
             says = f"a number with or without a unit ({known}), like {self.example}"
-            raise Refused(f"{option} must be {says}, not {value!r}")
+            raise BadInput(f"{option} must be {says}, not {value!r}")
         amount = Fraction(found[1]) * self.suffixes[found[2]]
         if amount.denominator != 1:
-            raise Refused(f"{option} must be a whole number of {self.name}, not {value!r}")
+            raise BadInput(f"{option} must be a whole number of {self.name}, not {value!r}")
         return int(amount)
 
 
@@ -84,27 +78,27 @@ def plan(config: str, settings: tuple[str, ...], as_json: bool, plot: Path | Non
     is 32,000.
     """
     from kvformulas import plan as planner
-    from kvformulas.cli import _print
 
+    if plot is not None:
+        check_plot(plot)
     try:
         model = planner.read_model(config, overrides=dict(map(_setting, settings)))
         made = planner.plan(model, **options)
-        figure = None if plot is None else draw(model, made, options)
+        if plot is not None:
+            save_plot(draw(model, made, options), plot)
     except (planner.ConfigError, planner.PlanError) as error:
-        raise Refused(_as_options(str(error), options)) from None
+        raise BadInput(_as_options(str(error), options)) from None
     except OSError as error:
-        raise Refused(f"cannot read {error.filename!r}: {error.strerror}") from None
-    if plot is not None:
-        _save(figure, plot)
+        raise BadInput(f"cannot read {error.filename!r}: {error.strerror}") from None
     for warning in made.warnings:
         click.echo(f"kvformulas: warning: {warning}", err=True)
-    _print(json.dumps(made.to_dict(), indent=2) if as_json else page(model, made))
+    print_text(json.dumps(made.to_dict(), indent=2) if as_json else page(model, made))
 
 
 def _setting(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise Refused(f"--set must be FIELD=VALUE, not {text!r}")
+        raise BadInput(f"--set must be FIELD=VALUE, not {text!r}")
     try:
         return name, json.loads(value)
     except ValueError:
@@ -219,17 +213,15 @@ def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
 
 def draw(model: "Model", made: "Plan", options: dict[str, Any]) -> Any:
     """Draw memory against context and, with a memory, concurrency against context; return the figure."""
+    from matplotlib.figure import Figure
+
     from kvformulas import plan as planner
 
-    try:
-        matplotlib = import_module("matplotlib.figure")
-    except ImportError:
-        raise Refused("--plot needs matplotlib: install kvformulas[plot]") from None
     longest = max(made.context, min(model.max_context or made.context, 4 * made.context), 2)
     contexts = sorted({1 + (longest - 1) * i // (PLOT_POINTS - 1) for i in range(PLOT_POINTS)})
     plans = [planner.plan(model, **(options | {"context": context})) for context in contexts]
     panels = 1 if made.kv_memory_bytes is None else 2
-    figure = matplotlib.Figure(figsize=(5.6, 3.2 * panels), layout="constrained")
+    figure = Figure(figsize=(5.6, 3.2 * panels), layout="constrained")
     axes = figure.subplots(panels, squeeze=False, sharex=True)[:, 0]
     for name, style in (("reserved", ":"), ("allocated", "--"), ("stored", "-")):
         sizes = [getattr(one, f"{name}_bytes") / (1 << 30) for one in plans]
@@ -247,14 +239,3 @@ def draw(model: "Model", made: "Plan", options: dict[str, Any]) -> Any:
     axes[-1].set_xlabel("context [tokens]")
     axes[-1].xaxis.set_major_formatter("{x:,.0f}")
     return figure
-
-
-def _save(figure: Any, file: Path) -> None:
-    """Write a figure in the format of the file's name, and nothing if that fails."""
-    drawn = io.BytesIO()
-    try:
-        figure.savefig(drawn, format=file.suffix.removeprefix(".").lower() or "png")
-        file.write_bytes(drawn.getvalue())
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise Refused(f"--plot cannot write {str(file)!r}: {reason}") from None

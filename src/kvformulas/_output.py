@@ -7,7 +7,6 @@ import os
 import re
 import sys
 import unicodedata
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,8 +79,10 @@ def to_ascii(text: str) -> str:
 
 def check_plot(file: Path) -> None:
     """Refuse what cannot be drawn before the work is done."""
-    if find_spec("matplotlib") is None:
-        raise BadInput('--plot needs matplotlib: pip install "kvformulas[plot]"')
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError:
+        raise BadInput('--plot needs matplotlib: pip install "kvformulas[plot]"') from None
     if file.suffix.lower() not in PLOTS:
         raise BadInput(f"--plot must name a file that ends in {', '.join(PLOTS)}, not {str(file)!r}")
     if not file.parent.is_dir() or file.is_dir():
@@ -91,7 +92,7 @@ def check_plot(file: Path) -> None:
 def save_plot(figure: "Figure", file: Path) -> None:
     """Write a figure, which replaces the file only when it is whole."""
     drawn = io.BytesIO()
-    figure.savefig(drawn, format=file.suffix[1:].lower())
+    figure.savefig(drawn, format=file.suffix[1:].lower(), dpi=150)
     part = file.with_name(f".{file.name}.{os.getpid()}.part")
     try:
         part.write_bytes(drawn.getvalue())

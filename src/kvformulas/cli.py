@@ -20,6 +20,7 @@ import click
 
 from kvformulas import catalog, runtime
 from kvformulas._cli_plan import plan
+from kvformulas._cli_replay import replay
 from kvformulas._cli_speculate import speculate
 from kvformulas._output import BadInput, fit, print_json, print_text, short
 
@@ -148,6 +149,7 @@ def tour(config: str | None, as_json: bool) -> None:
 
 
 cli.add_command(plan)
+cli.add_command(replay)
 cli.add_command(speculate)
 
 
