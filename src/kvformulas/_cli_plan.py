@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvformulas._output import BadInput, check_plot, print_text, save_plot
+from kvformulas._output import BadInput, plot_option, print_text, save_plot
 
 if TYPE_CHECKING:
     from kvformulas.plan import Group, GroupPlan, Model, Plan
@@ -70,7 +70,7 @@ TOKENS = Amount("tokens", TOKEN_SUFFIXES, "32K")
 @click.option("--watermark", type=float, default=0.0, help="Share of the blocks that admission keeps free, like 0.01.")
 @click.option("--set", "settings", multiple=True, metavar="FIELD=VALUE", help="A field that the file leaves out.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw memory and concurrency.")
+@plot_option("Draw memory and concurrency.")
 def plan(config: str, settings: tuple[str, ...], as_json: bool, plot: Path | None, **options: Any) -> None:
     """Plan the KV cache of a model: what a request takes, and how many requests fit.
 
@@ -79,8 +79,6 @@ def plan(config: str, settings: tuple[str, ...], as_json: bool, plot: Path | Non
     """
     from kvformulas import plan as planner
 
-    if plot is not None:
-        check_plot(plot)
     try:
         model = planner.read_model(config, overrides=dict(map(_setting, settings)))
         made = planner.plan(model, **options)

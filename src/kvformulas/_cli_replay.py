@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kvformulas._cli_plan import SIZE
-from kvformulas._output import BadInput, check_plot, print_text, save_plot
+from kvformulas._output import BadInput, plot_option, print_text, save_plot
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,7 +56,7 @@ def _capacities(_: click.Context, __: click.Parameter, value: str | None) -> lis
 @click.option("--threads", type=click.IntRange(1, 1024), help="Replays that run at once, instead of one a core.")
 @click.option("--model", metavar="CONFIG", help="A model's config.json or its folder: blocks of --kv-memory.")
 @click.option("--kv-memory", type=SIZE, metavar="SIZE", help="Memory for the KV cache of --model, as 16GiB.")
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the hit ratios.")
+@plot_option("Draw the hit ratios.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def replay(
     trace: str,
@@ -77,8 +77,6 @@ def replay(
 
     if (model is None) != (kv_memory is None):
         raise click.UsageError("--model and --kv-memory need each other")
-    if plot is not None:
-        check_plot(plot)
     requests = _read(trace)
     capacities = capacity
     if model is not None and kv_memory is not None:

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import kvformulas
-from kvformulas._output import BadInput, check_plot, print_json, print_text, save_plot, short
+from kvformulas._output import BadInput, plot_option, print_json, print_text, save_plot, short
 
 __all__ = ["speculate"]
 
@@ -66,7 +66,7 @@ def _real(least: float, most: float) -> Callable[..., float | None]:
     help="How deep to look for the best depth.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="Draw the speedup against the depth.")
+@plot_option("Draw the speedup against the depth.")
 def speculate(cost_ratio: float, max_depth: int, as_json: bool, plot: Path | None, **given: Any) -> None:
     """Tell what speculative decoding brings: from an engine's counters, or from an acceptance rate.
 
@@ -74,8 +74,6 @@ def speculate(cost_ratio: float, max_depth: int, as_json: bool, plot: Path | Non
     and the drafted tokens give the third. Accepted over drafted is not the acceptance rate: after the first rejection a
     step's other tokens are not looked at.
     """
-    if plot is not None:
-        check_plot(plot)
     found = _analysed(cost_ratio, max_depth, **given)
     if plot is not None:
         _draw(found, plot)

@@ -7,15 +7,18 @@ import os
 import re
 import sys
 import unicodedata
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BadInput", "check_plot", "fit", "print_json", "print_text", "save_plot", "short", "to_ascii"]
+__all__ = ["BadInput", "fit", "plot_option", "print_json", "print_text", "save_plot", "short", "to_ascii"]
+
+F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 
 PLOTS = (".pdf", ".png", ".svg")
 
@@ -77,16 +80,24 @@ def to_ascii(text: str) -> str:
 # Plots
 
 
-def check_plot(file: Path) -> None:
-    """Refuse what cannot be drawn before the work is done."""
+def plot_option(says: str) -> Callable[[F], F]:
+    """Return the option ``--plot``, which refuses what cannot be drawn before the work is done."""
+    return click.option("--plot", metavar="FILE", callback=_plot, help=says)
+
+
+def _plot(_: click.Context, __: click.Parameter, name: str | None) -> Path | None:
+    if name is None:
+        return None
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError:
         raise BadInput('--plot needs matplotlib: pip install "kvformulas[plot]"') from None
+    file = Path(name)
     if file.suffix.lower() not in PLOTS:
-        raise BadInput(f"--plot must name a file that ends in {', '.join(PLOTS)}, not {str(file)!r}")
+        raise BadInput(f"--plot must name a file that ends in {', '.join(PLOTS)}, not {name!r}")
     if not file.parent.is_dir() or file.is_dir():
-        raise BadInput(f"--plot must name a file in a folder that exists, not {str(file)!r}")
+        raise BadInput(f"--plot must name a file in a folder that exists, not {name!r}")
+    return file
 
 
 def save_plot(figure: "Figure", file: Path) -> None:
