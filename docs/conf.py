@@ -53,5 +53,6 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_search_summary = False  # excerpts are fetched, which browsers forbid for files
+html_search_scorer = str(Path(__file__).parent / "_ext" / "scorer.js")
 html_show_copyright = False
 templates_path = []
