@@ -299,6 +299,14 @@ def _keep_in_range(rng, n, name, arguments):
         arguments[1] = np.where((arguments[1] > 0) & (arguments[1] < 1), arguments[1], 0.5)
     if name == "medusa_typical_threshold":
         arguments[2] = np.minimum(arguments[2], _LARGEST_POWER)
+    if name == "expected_accepted_tokens":
+        arguments[1] = np.maximum(arguments[1], 0)
+    if name == "best_speculation_depth":
+        arguments[2] = np.minimum(arguments[2], 2.0**53)
+    if name in {"acceptance_rate_from_counts", "break_even_acceptance"}:  # the budget is for a depth of 1 or more
+        at = 2 if name == "acceptance_rate_from_counts" else 0
+        depth = arguments[at]
+        arguments[at] = np.where((depth > 0) & (depth < 1), depth + 1, depth)
     if name == "acceptance_rate_from_counts":
         # Mostly fewer tokens than were drafted, so that there is an equation to solve.
         accepted = arguments[1] * arguments[2] * rng.choice([rng.random(n), 1 - np.exp2(-rng.uniform(0, 50, n))])

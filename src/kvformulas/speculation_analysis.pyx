@@ -183,9 +183,8 @@ def acceptance_rate_from_counts(accepted_tokens: float, steps: float, depth: flo
     **Special values:** NaN in any argument gives NaN, unless a guard applies; an infinite depth gives the mean over 1
     more than the mean.
 
-    **Error:** 4 ULP (the sum is computed as in ``expected_accepted_tokens``; from a depth of 1 on, the rate's relative
-    error is at most the mean's, and at lower depths at most twice that). At a depth of 1 the rate is the mean, rounded
-    once.
+    **Error:** 4 ULP for a ``depth`` of 1 or more (the sum is computed as in ``expected_accepted_tokens``, and the rate's
+    relative error is at most the mean's). At a depth of 1 the rate is the mean, rounded once.
 
     The equation is solved by bisection, in about 55 halvings for a mean that is not small, and in at most 1128 for any
     doubles. Close to 1 many means share a rate, so the mean that comes back from it may differ by ``(depth + 1) / 2``
@@ -395,8 +394,8 @@ def break_even_acceptance(depth: float, cost_ratio: float) -> float:
 
     **Special values:** NaN in any argument gives NaN, unless a guard applies; an infinite depth gives 1.0.
 
-    **Error:** 4 ULP (as ``acceptance_rate_from_counts``, whose mean is ``depth * cost_ratio`` here). At a depth of 1
-    the rate is ``cost_ratio``, exactly.
+    **Error:** 4 ULP for a ``depth`` of 1 or more (as ``acceptance_rate_from_counts``, whose mean is ``depth *
+    cost_ratio`` here). At a depth of 1 the rate is ``cost_ratio``, exactly.
 
     It is ``acceptance_rate_from_counts(depth * cost_ratio, 1, depth)``: bisection, in about 55 halvings for a
     cost that is not small and in at most 1128 ever.
@@ -458,7 +457,7 @@ def best_speculation_depth(acceptance_rate: float, cost_ratio: float, max_depth:
 
     Notes
     -----
-    **Domain:** ``acceptance_rate`` and ``cost_ratio`` in 0 to 1, ``max_depth`` at least 0.
+    **Domain:** ``acceptance_rate`` and ``cost_ratio`` in 0 to 1, ``max_depth`` in 0 to 2**53.
 
     **Guard:** ``max_depth < 1``, ``acceptance_rate <= 0``, ``cost_ratio >= 1`` or ``acceptance_rate <= cost_ratio``
     gives 0.0. Otherwise ``acceptance_rate >= 1`` or ``cost_ratio <= 0`` gives ``max_depth`` without its fraction: there

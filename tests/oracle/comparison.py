@@ -108,7 +108,8 @@ def _llama3(*arguments):
         return abs(inv_freq)
     rotations = positions * inv_freq / (2 * mp.pi)
     scaled = max(abs(inv_freq), abs(inv_freq / factor))
-    if low < high and low <= rotations <= high:
+    near = 1 + mp.mpf(2) ** -50  # within its rounding of a bound, a kernel's may be on the other side
+    if low < high and low <= rotations * near and rotations <= high * near:
         return scaled * max(1, rotations / (high - low))
     return abs(inv_freq / factor) if rotations < low else abs(inv_freq)
 
@@ -330,7 +331,7 @@ STEPS = {
     "new_blocks_needed": _missing,
     "usable_prefix_hit_tokens": _usable,
     "aligned_chunk_tokens": _aligned,
-    "uncached_prefill_chunks": lambda mp, prompt, cached, size: _quotients(mp.ceil, prompt - cached, size, 1),
+    "uncached_prefill_chunks": lambda mp, prompt, cached, size: _quotients(mp.ceil, prompt - cached, size, 1.5),
 }
 
 
