@@ -28,6 +28,7 @@ import method
 import startup
 import threads
 
+SECTIONS = {section.__name__: section for section in (calls, loops, arrays, threads, startup)}
 PACKAGES = ("kvformulas", "cython", "numpy", "numba", "numexpr", "pyperf")
 METHOD = (
     "Every figure is a ratio within this run: competitors take turns in batches of at least "
@@ -41,6 +42,7 @@ METHOD = (
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true", help="fewer turns in one process: minutes become seconds")
+    parser.add_argument("--only", choices=SECTIONS, help="one section")
     parser.add_argument("--output", type=Path, default=Path("build/benchmarks"), metavar="DIR", help="%(default)s")
     options = parser.parse_args()
     processes, rounds = (1, 7) if options.quick else (3, 31)
@@ -50,11 +52,14 @@ def main() -> None:
         method.build(Path(__file__).parent, Path(built))
         os.environ["NUMBA_CACHE_DIR"] = str(Path(built, "numba"))
         results = {}
-        for section in (calls, loops, arrays, threads):
-            print(f"{section.TITLE} …", file=sys.stderr)
-            results[section] = method.in_fresh_processes(section.measure, processes, built, rounds)
-        print(f"{startup.TITLE} …", file=sys.stderr)
-        results[startup] = startup.measure(3 * rounds)
+        for name, section in SECTIONS.items():
+            if options.only in (None, name):
+                print(f"{section.TITLE} …", file=sys.stderr)
+                results[section] = (
+                    startup.measure(3 * rounds)
+                    if section is startup
+                    else method.in_fresh_processes(section.measure, processes, built, rounds)
+                )
     machine["load average after"] = load_average()
 
     how = METHOD.format(rounds=rounds, processes=processes)
@@ -80,8 +85,9 @@ def main() -> None:
         "wheel_bytes": startup.wheel_bytes(),
     }
     options.output.mkdir(parents=True, exist_ok=True)
-    (options.output / "benchmarks.md").write_text(report, encoding="utf-8")
-    (options.output / "benchmarks.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
+    name = "benchmarks" if with_gil() else "benchmarks_free_threaded"
+    (options.output / f"{name}.md").write_text(report, encoding="utf-8")
+    (options.output / f"{name}.json").write_text(json.dumps(data, indent=1), encoding="utf-8")
     print(report)
 
 
@@ -94,17 +100,20 @@ def describe_machine() -> dict[str, str]:
         metadata: dict[str, Any] = json.loads(collected.read_text(encoding="utf-8"))["metadata"]
     compiler = (sysconfig.get_config_var("CC") or "cl").split()[0]
     compiler_says = subprocess.run([compiler, "--version"], check=False, capture_output=True, text=True)
-    gil = getattr(sys, "_is_gil_enabled", lambda: True)()
     return {
         "processor": metadata.get("cpu_model_name") or platform.processor(),
         "cores": str(metadata.get("cpu_count", os.cpu_count())),
         "system": metadata.get("platform", platform.platform()),
-        "Python": f"{platform.python_version()}, {platform.python_compiler()}, GIL {'on' if gil else 'off'}",
+        "Python": f"{platform.python_version()}, {platform.python_compiler()}, GIL {'on' if with_gil() else 'off'}",
         "compiler": (compiler_says.stdout or compiler_says.stderr).partition("\n")[0],
         "flags": " ".join(method.FLAGS),
         **{package: installed_version(package) for package in PACKAGES},
         "load average before": load_average(),
     }
+
+
+def with_gil() -> bool:
+    return getattr(sys, "_is_gil_enabled", lambda: True)()
 
 
 def installed_version(package: str) -> str:

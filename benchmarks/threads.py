@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import repeat
 from timeit import Timer
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import formulas
 from method import Row, Spread, Target, take_turns, there
@@ -24,6 +26,10 @@ COLUMNS = [OURS]
 LOOP = "loop without the GIL, inlined kernel"
 
 
+def same(function: Callable[..., Any]) -> Callable[..., Any]:
+    return function
+
+
 def measure(built: str, rounds: int) -> list[Row]:
     sys.path.insert(0, built)
     import baseline
@@ -36,12 +42,18 @@ def measure(built: str, rounds: int) -> list[Row]:
     p, g, k = random.uniform(1, 4, 10**4), random.uniform(0, 1024, 10**4), random.uniform(1, 32768, 10**4)
     queue = (p.ctypes.data, g.ctypes.data, k.ctypes.data, p.size)
 
-    def scalars(function: Callable[[float, float, float], float]) -> Callable[[], None]:
+    def scalars(function: Callable[[float, float, float], float], own: Callable[..., Any] = same) -> Callable[[], None]:
         def calls() -> None:
+            # Numbers of the thread's own: constants are shared, and without a GIL their counts of references as well.
+            call, numbers = own(function), [float(number) for number in (1, 200, 1000)]
             for _ in repeat(None, 200_000):
-                function(1.0, 200.0, 1000.0)
+                call(*numbers)
 
         return calls
+
+    def mapped() -> None:
+        numbers = [[float(number)] * 200_000 for number in (1, 200, 1000)]
+        deque(map(kvformulas.preemption_score, *numbers), maxlen=0)
 
     def many(function: Callable[[], object], times: int) -> Callable[[], None]:
         def calls() -> None:
@@ -55,6 +67,10 @@ def measure(built: str, rounds: int) -> list[Row]:
         "loop without the GIL, plain C": many(lambda: candidates.argmax_by_hand(*queue), 300),
         "array of 10^4, NumPy expression": many(lambda: k / (p * (g + 1)), 400),
         "scalar calls, kvformulas": scalars(kvformulas.preemption_score),
+        "scalar calls, kvformulas, each thread through its own `functools.partial`": scalars(
+            kvformulas.preemption_score, partial
+        ),
+        "scalar calls, kvformulas, through `map`": mapped,
         "scalar calls, C by position": scalars(baseline.preemption_score),
         "scalar calls, Python": scalars(formulas.preemption_score),
     }
