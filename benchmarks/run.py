@@ -160,7 +160,6 @@ def as_data(section: Any, rows: list[method.Row]) -> list[dict[str, Any]]:
                 for name in row.seconds
                 if name != section.REFERENCE
             },
-            "seconds": row.seconds,
         }
         for row in rows
     ]

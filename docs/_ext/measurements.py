@@ -16,6 +16,7 @@ COMMANDS = {
     "accuracy": "make accuracy",
     "mutation": "make mutate",
     "benchmarks": "make bench",
+    "benchmarks_free_threaded": "python3.13t benchmarks/run.py --only threads --output docs/data",
     "benchmarks_replay": REPLAY,
     "replay": REPLAY,
 }
@@ -135,14 +136,16 @@ def text(words):
     return re.sub(r"10\^(\d)", lambda match: f"{10 ** int(match[1]):,}", words).replace("`", "``")
 
 
-def benchmark_table(_environment, section):
-    """Return one section of the benchmarks as a table of ratios to its reference."""
-    data = load("benchmarks")
+def benchmark_table(_environment, argument):
+    """Return a section of the benchmarks, of another record if that is named too, as a table of ratios."""
+    section, _, record = argument.partition(" ")
+    name = f"benchmarks_{record}" if record else "benchmarks"
+    data = load(name)
     if data is None:
-        return missing("benchmarks")
+        return missing(name)
     rows = data["sections"][section]
     names = list(dict.fromkeys(name for row in rows for name in row["ratios"]))
-    labels = [key for key in rows[0] if key not in ("reference", "ratios", "seconds")]
+    labels = [key for key in rows[0] if key not in ("reference", "ratios")]
     cells = [
         [
             *(text(row[label]) for label in labels),

@@ -183,8 +183,8 @@ def acceptance_rate_from_counts(accepted_tokens: float, steps: float, depth: flo
     **Special values:** NaN in any argument gives NaN, unless a guard applies; an infinite depth gives the mean over 1
     more than the mean.
 
-    **Error:** 4 ULP for a ``depth`` of 1 or more (the sum is computed as in ``expected_accepted_tokens``, and the rate's
-    relative error is at most the mean's). At a depth of 1 the rate is the mean, rounded once.
+    **Error:** 4 ULP for a ``depth`` of 1 or more (the sum is computed as in ``expected_accepted_tokens``, and the
+    rate's relative error is at most the mean's). At a depth of 1 the rate is the mean, rounded once.
 
     The equation is solved by bisection, in about 55 halvings for a mean that is not small, and in at most 1128 for any
     doubles. Close to 1 many means share a rate, so the mean that comes back from it may differ by ``(depth + 1) / 2``
