@@ -48,6 +48,8 @@ def parsed(latex, display):
             # A text counts as space, and a row of spaces and one operator as that operator: it would lose its spacing.
             element.tag = f"{{{NAMESPACE}}}mi"
             element.set("mathvariant", "normal")
+        elif kind(element) == "mtext":  # whose outer spaces a browser would drop
+            element.text = re.sub(r"^ | $", "\N{NO-BREAK SPACE}", element.text)
         elif kind(element) == "mo" and element.text in ("max", "min"):
             element.tag = f"{{{NAMESPACE}}}mi"
         elif element.text == "·":

@@ -204,6 +204,135 @@ def decode_throughput_tokens(axes):
     return "A batch twice as large pays as long as its step takes less than twice the time."
 
 
+def sliding_window_tokens(axes):
+    xs = np.linspace(0, 32768, 300)
+    curves(axes, "sliding_window_tokens", xs, "window", (1024, 4096, 16384), lambda x, window: (x, window))
+    axes.set(xlabel="seq_len [tokens]", ylabel="tokens kept")
+    return "A layer with a window grows with the sequence until the window is full."
+
+
+def chunked_attention_tokens(axes):
+    xs = np.arange(0, 32769, 8)
+    curves(axes, "chunked_attention_tokens", xs, "chunk", (4096, 8192), lambda x, chunk: (x, chunk))
+    axes.set(xlabel="seq_len [tokens]", ylabel="tokens attended to", ylim=(0, 11000))
+    return "A chunk is filled, and the next begins with nothing."
+
+
+def block_waste_tokens(axes):
+    xs = np.arange(0, 97)
+    curves(axes, "block_waste_tokens", xs, "block_size", (8, 16, 32), lambda x, size: (x, size))
+    axes.set(xlabel="seq_len [tokens]", ylabel="empty slots [tokens]", ylim=(0, 44))
+    return "What stays empty in the last block: half a block on average."
+
+
+def usable_prefix_hit_tokens(axes):
+    xs = np.arange(0, 201)
+    curves(axes, "usable_prefix_hit_tokens", xs, "block_size", (16, 64), lambda x, size: (192, x, size))
+    axes.set(xlabel="cached_tokens [tokens]", ylabel="usable tokens")
+    return "A prompt of 192 tokens: whole blocks only, and never the last token, although all of them are cached."
+
+
+def response_ratio(axes):
+    xs = np.linspace(0, 4096, 50)
+    curves(axes, "response_ratio", xs, "uncached_tokens", (512, 1024, 4096), lambda x, tokens: (x, tokens))
+    axes.set(xlabel="waited_tokens [tokens]", ylabel="priority [ratio]")
+    return "Short work overtakes quickly; long work only by waiting long."
+
+
+def acceptance_rate_from_counts(axes):
+    xs = np.linspace(0, 1, 200)
+    curves(axes, "acceptance_rate_from_counts", xs, "depth", (1, 2, 5, 10), lambda x, depth: (x * depth, 1, depth))
+    axes.set(xlabel="accepted over drafted [ratio]", ylabel="acceptance rate [probability]")
+    return "Accepted over drafted is the rate at a depth of 1 only. The deeper the draft, the more it understates it."
+
+
+def speculative_walltime_speedup(axes):
+    xs = np.linspace(0, 1, 200)
+    curves(axes, "speculative_walltime_speedup", xs, "depth", (1, 2, 4, 8), lambda x, depth: (x, depth, 0.1))
+    axes.axhline(1, ls=":", color=INK, lw=1)
+    axes.set(xlabel="acceptance_rate [probability]", ylabel="speedup [ratio]")
+    return "With a cost_ratio of 0.1. Below the dotted line speculation costs time."
+
+
+def break_even_acceptance(axes):
+    xs = np.linspace(0, 1, 200)
+    curves(axes, "break_even_acceptance", xs, "depth", (1, 2, 4, 8), lambda x, depth: (depth, x))
+    axes.set(xlabel="cost_ratio [ratio]", ylabel="acceptance rate [probability]")
+    return "Above its curve a depth pays. Deep drafts need a good draft model or a cheap one."
+
+
+def best_speculation_depth(axes):
+    xs = np.linspace(0, 1, 400)
+    curves(axes, "best_speculation_depth", xs, "cost_ratio", (0.02, 0.05, 0.1, 0.2), lambda x, cost: (x, cost, 16))
+    axes.set(xlabel="acceptance_rate [probability]", ylabel="best depth [tokens]")
+    return "Up to a max_depth of 16. Below a rate equal to the cost ratio no depth pays."
+
+
+def medusa_typical_threshold(axes):
+    xs = np.linspace(0, 6, 200)
+    curves(axes, "medusa_typical_threshold", xs, "epsilon", (0.09, 0.3), lambda x, epsilon: (epsilon, 0.6, x))
+    axes.set(xlabel="entropy [nats]", ylabel="threshold [probability]")
+    return "With a delta of 0.6: the less sure the model is, the less likely a token may be."
+
+
+def eta_cutoff(axes):
+    xs = np.linspace(0, 8, 200)
+    curves(axes, "eta_cutoff", xs, "epsilon", (0.0009, 0.002, 0.004), lambda x, epsilon: (epsilon, x))
+    axes.set(xlabel="entropy [nats]", ylabel="cutoff [probability]")
+    return "Flat where the distribution is peaked, and falling once its entropy is high."
+
+
+def dynamic_temperature(axes):
+    xs = np.linspace(0, 4, 200)
+    curves(axes, "dynamic_temperature", xs, "exponent", (0.5, 1, 2), lambda x, power: (x, 4, 0.5, 1.5, power))
+    axes.set(xlabel="entropy [nats]", ylabel="temperature [ratio]")
+    return "From 0.5 to 1.5 over entropies up to 4."
+
+
+def watermark_z_score(axes):
+    xs = np.arange(0, 201)
+    curves(axes, "watermark_z_score", xs, "gamma", (0.25, 0.5, 0.75), lambda x, gamma: (x, 200, gamma))
+    axes.axhline(4, ls=":", color=INK, lw=1)
+    axes.set(xlabel="green_count of 200 tokens", ylabel="z score")
+    return "Above the dotted line, at 4, a text of 200 tokens is taken for watermarked."
+
+
+def dynamic_ntk_rope_base(axes):
+    xs = np.linspace(0, 32768, 300)
+    curves(axes, "dynamic_ntk_rope_base", xs, "factor", (1, 2, 4), lambda x, factor: (10000, factor, x, 4096, 128))
+    axes.set(xlabel="seq_len [tokens]", ylabel="rotary base")
+    return "Base 10,000 and heads of 128, trained up to 4,096 tokens: from there on the base grows with the sequence."
+
+
+def llama3_rope_frequency(axes):
+    waves = np.geomspace(100, 100_000, 400)
+
+    def share(wave, factor):
+        angle = 2 * np.pi / float(wave)
+        return kvformulas.llama3_rope_frequency(angle, factor, 1, 4, 8192) / angle
+
+    for factor in (8, 32):
+        axes.plot(waves, [share(wave, factor) for wave in waves], label=f"factor = {factor}")
+    axes.set(xscale="log", xlabel="wavelength [tokens]", ylabel="scaled over unscaled angle [ratio]")
+    return "Trained up to 8,192 tokens: waves shorter than a quarter of that are kept, longer than all of it divided."
+
+
+def yarn_ramp(axes):
+    xs = np.arange(0, 64)
+    curves(axes, "yarn_ramp", xs, "high", (32, 48), lambda x, high: (x, 20, high))
+    axes.set(xlabel="pair_index", ylabel="share that is interpolated [ratio]")
+    return "From a low of 20: the pairs before it are left alone, those after high divided."
+
+
+def yarn_attention_factor(axes):
+    xs = np.linspace(0.5, 40, 300)
+    axes.plot(xs, [kvformulas.yarn_attention_factor(float(x)) for x in xs], label="YaRN")
+    other = [kvformulas.longrope_attention_factor(float(x), 4096) for x in xs]
+    axes.plot(xs, other, ls="--", label="LongRoPE, from 4,096 tokens")
+    axes.set(xlabel="scale [ratio]", ylabel="attention factor [ratio]")
+    return "YaRN's factor beside LongRoPE's, which also knows the trained length."
+
+
 def replay(axes):
     data = json.loads((DOCS / "data" / "replay.json").read_text(encoding="utf-8"))
     policies = dict.fromkeys(result["policy"] for result in data["results"])
@@ -245,6 +374,23 @@ PLOTS = {
         admission_control_accept,
         preemption_score,
         decode_throughput_tokens,
+        sliding_window_tokens,
+        chunked_attention_tokens,
+        block_waste_tokens,
+        usable_prefix_hit_tokens,
+        response_ratio,
+        acceptance_rate_from_counts,
+        speculative_walltime_speedup,
+        break_even_acceptance,
+        best_speculation_depth,
+        medusa_typical_threshold,
+        eta_cutoff,
+        dynamic_temperature,
+        watermark_z_score,
+        dynamic_ntk_rope_base,
+        llama3_rope_frequency,
+        yarn_ramp,
+        yarn_attention_factor,
         replay,
     )
 }
