@@ -15,7 +15,7 @@ help:
 	@echo 'make accuracy  the error of every formula over a million points'
 	@echo 'make mutate    mutants of the kernels and of the oracle: do the tests notice?'
 	@echo 'make sanitize  UBSan, ASan, reference counts, the same bits from every compiler'
-	@echo 'make differential  the planner against the caches that transformers really builds'
+	@echo 'make differential  caches, rotary scaling and sampling against what transformers does'
 	@echo 'make bench     the speed table'
 	@echo 'make bench-replay TRACE=FILE   what a whole trace gives, and how fast: see the guide to the replay'
 
