@@ -55,7 +55,7 @@ def main() -> int:
         measured = coverage.Coverage(config_file=str(config))
         measured.start()
         status = pytest.main(
-            ["-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
+            ["-q", "--durations=12", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
             + [str(ROOT / "tests" / f"test_{test}.py") for test in TESTS]
         )
         measured.stop()
