@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 TESTS = [
-    "arguments", "catalog", "cli", "config_layouts", "import", "inventory", "plan", "replay", "replay_model",
+    "arguments", "catalog", "cli", "config_layouts", "import", "inventory", "plan", "replay",
     "runtime", "speculate", "vectors", "worked_examples",
 ]  # fmt: skip
 WANTED = 98.0
@@ -55,7 +55,7 @@ def main() -> int:
         measured = coverage.Coverage(config_file=str(config))
         measured.start()
         status = pytest.main(
-            ["-q", "--durations=12", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
+            ["-q", "-p", "no:cacheprovider", f"--rootdir={ROOT}", f"-c{ROOT / 'pyproject.toml'}"]
             + [str(ROOT / "tests" / f"test_{test}.py") for test in TESTS]
         )
         measured.stop()
