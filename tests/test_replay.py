@@ -522,7 +522,10 @@ def test_an_interrupt_ends_all_threads():
     terminal, theirs = pty.openpty()
     capacities = ",".join(map(str, range(10_000)))
     command = [sys.executable, "-m", "kvformulas", "replay", MOONCAKE, "--capacity", capacities]
+    # What a shell runs in the background ignores interrupts, and so would what it starts.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs) as process:
+        signal.signal(signal.SIGINT, before)
         os.close(theirs)
         shown = b""
         while b"replaying" not in shown:

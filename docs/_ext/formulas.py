@@ -421,6 +421,7 @@ def generated(make):
 
     class Generated(SphinxDirective):
         optional_arguments = 1
+        final_argument_whitespace = True
 
         def run(self):
             text = make(self.env, self.arguments[0] if self.arguments else None)
