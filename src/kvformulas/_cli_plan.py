@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from kvformulas._output import BadInput, plot_option, print_text, save_plot
+from kvformulas._output import BadInput, plot_option, print_json, print_text, save_plot, table
 
 if TYPE_CHECKING:
     from kvformulas.plan import Group, GroupPlan, Model, Plan
@@ -90,7 +90,10 @@ def plan(config: str, settings: tuple[str, ...], as_json: bool, plot: Path | Non
         raise BadInput(f"cannot read {error.filename!r}: {error.strerror}") from None
     for warning in made.warnings:
         click.echo(f"kvformulas: warning: {warning}", err=True)
-    print_text(json.dumps(made.to_dict(), indent=2) if as_json else page(model, made))
+    if as_json:
+        print_json(made.to_dict())
+    else:
+        print_text(page(model, made))
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -198,12 +201,7 @@ def _amount(size: int) -> tuple[str, str]:
 
 
 def _table(headers: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
-    from tabulate import tabulate  # type: ignore[import-untyped]
-
-    aligned = ["left"] * len(headers)
-    aligned[-2:] = ["right", "right"]
-    table: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=aligned)
-    return table
+    return table(headers, rows, ["left"] * (len(headers) - 2) + ["right", "right"])
 
 
 # The plot

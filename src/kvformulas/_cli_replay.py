@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from kvformulas._cli_plan import SIZE
-from kvformulas._output import BadInput, plot_option, print_text, save_plot
+from kvformulas._output import BadInput, plot_option, print_json, print_text, save_plot, table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -98,7 +97,10 @@ def replay(
             results = run(requests, policy, capacities, threads, lambda: bar.update(1))
     except MemoryError:
         raise BadInput(f"TRACE {trace!r} is too large for this machine's memory") from None
-    print_text(_as_json(requests, results) if as_json else _table(requests, results))
+    if as_json:
+        print_json(_document(requests, results))
+    else:
+        print_text(_page(requests, results))
     if plot is not None:
         _draw(requests, results, plot)
 
@@ -150,20 +152,17 @@ def _planned(model: str, kv_memory: int, trace: Trace) -> int:
     return (planned.tokens or 0) // BLOCK_TOKENS
 
 
-def _as_json(trace: Trace, results: Sequence[Result]) -> str:
-    document = {
+def _document(trace: Trace, results: Sequence[Result]) -> dict[str, Any]:
+    return {
         "requests": trace.requests,
         "block_accesses": trace.block_accesses,
         "unique_blocks": trace.unique_blocks,
         "ceiling": trace.ceiling,
         "results": [result.to_dict() for result in results],
     }
-    return json.dumps(document, indent=2, allow_nan=False)
 
 
-def _table(trace: Trace, results: Sequence[Result]) -> str:
-    from tabulate import tabulate  # type: ignore[import-untyped]
-
+def _page(trace: Trace, results: Sequence[Result]) -> str:
     def row(policy: str, capacity: str, hits: dict[str, Any], evictions: str) -> tuple[str, ...]:
         return (
             policy,
@@ -177,16 +176,11 @@ def _table(trace: Trace, results: Sequence[Result]) -> str:
 
     rows = [row(r.policy, f"{r.capacity_blocks:,}", r.to_dict(), f"{r.evictions:,}") for r in results]
     rows.append(row("any", "no limit", trace.ceiling, "0"))
-    table = tabulate(
-        rows,
-        ("policy", "capacity", "block hits", "of blocks", "token hits", "of tokens", "evictions"),
-        "simple",
-        disable_numparse=True,
-        colalign=("left", *["right"] * 6),
-    )
+    headers = ("policy", "capacity", "block hits", "of blocks", "token hits", "of tokens", "evictions")
     return (
         f"{trace.requests:,} requests with {trace.input_tokens:,} prompt tokens.\n"
-        f"{trace.block_accesses:,} block accesses, {trace.unique_blocks:,} unique blocks of 512 tokens.\n\n{table}"
+        f"{trace.block_accesses:,} block accesses, {trace.unique_blocks:,} unique blocks of 512 tokens.\n\n"
+        f"{table(headers, rows, ('left', *['right'] * 6))}"
     )
 
 

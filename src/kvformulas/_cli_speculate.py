@@ -1,7 +1,7 @@
 """The command ``kvformulas speculate``: from a speculative decoder's counters to whether it pays, and how deep."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 import kvformulas
-from kvformulas._output import BadInput, plot_option, print_json, print_text, save_plot, short
+from kvformulas._output import BadInput, plot_option, print_json, print_text, save_plot, short, table
 
 __all__ = ["speculate"]
 
@@ -190,12 +190,6 @@ def _counted(
 
 
 def _page(found: Speculation) -> str:
-    from tabulate import tabulate  # type: ignore[import-untyped]
-
-    def table(headers: tuple[str, ...], rows: Sequence[tuple[str, ...]], aligned: tuple[str, ...]) -> str:
-        text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=aligned)
-        return text
-
     if found.best_depth == 0:
         best = "no depth pays"
     else:

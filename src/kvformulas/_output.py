@@ -7,7 +7,7 @@ import os
 import re
 import sys
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,7 +16,7 @@ import click
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["BadInput", "fit", "plot_option", "print_json", "print_text", "save_plot", "short", "to_ascii"]
+__all__ = ["BadInput", "fit", "plot_option", "print_json", "print_text", "save_plot", "short", "table", "to_ascii"]
 
 F = TypeVar("F", bound=Callable[..., Any] | click.Command)
 
@@ -32,6 +32,14 @@ class BadInput(click.ClickException):
 def short(text: str) -> str:
     """Quote what the user gave, in a message that must stay one line."""
     return repr(text if len(text) <= 60 else f"{text[:57]}...")
+
+
+def table(headers: Sequence[str], rows: Sequence[Sequence[object]], aligned: Sequence[str]) -> str:
+    """Lay out a table, each column aligned left or right."""
+    from tabulate import tabulate  # type: ignore[import-untyped]
+
+    text: str = tabulate(rows, headers, "simple", disable_numparse=True, colalign=aligned)
+    return text
 
 
 def print_json(value: object) -> None:
